@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A layout describes where one rank of one side keeps its KV cache, its
+ * per-request state and its auxiliary buffers: tensors, item lengths, page
+ * size, ranks, layers. It is what SGLang calls KVArgs. A layout is made from
+ * the rank's own regions, encoded to bytes for the other side, and decoded
+ * there; a route (state.h) pairs a local one with a decoded one.
+ *
+ * Words: an item is what one index addresses. For the KV cache it is one page
+ * of page_size tokens with this rank's heads; for mamba state one request
+ * slot; for swa and dsa one page of their own pool; for aux one request slot.
+ */
+#ifndef PDX_LAYOUT_H
+#define PDX_LAYOUT_H
+
+#include <pdx/api.h>
+#include <pdx/error.h>
+#include <pdx/region.h>
+
+PDX_BEGIN_DECLS
+
+struct pdx_layout;
+
+#define PDX_STATE_TYPE_MAX 32 /* longest state type name */
+#define PDX_LAYER_NONE     (-1)
+
+enum pdx_kv_kind {
+    PDX_KV_NONE = 0, /* this rank has no KV cache (or only state) */
+    PDX_KV_MHA,      /* kv[] is K of every local layer, then V of every local layer */
+    PDX_KV_MLA       /* kv[] is one latent tensor per local layer, the same on every TP rank */
+};
+
+struct pdx_tensor {
+    struct pdx_region *region;
+    uint64_t off;      /* bytes into the region where item 0 starts */
+    uint64_t len;      /* bytes of the tensor: items x item_len */
+    uint64_t item_len; /* bytes of one item */
+    int32_t layer;     /* global layer number; PDX_LAYER_NONE: not told */
+
+    /* State tensors only. An item is `outer` rows; each row holds shard_dim units of the axis that
+     * tensor parallelism splits. */
+    uint64_t shard_dim;     /* units on this rank; 0: not split or not told */
+    uint64_t outer;         /* rows in front of the split axis; 0 means 1 */
+    const uint64_t *groups; /* conv state [q | k | v]: widths of its blocks in the unsplit model */
+    size_t ngroups;         /* 0: one block */
+};
+
+struct pdx_component {
+    const char *type; /* "mamba", "swa", "dsa", ... ; see doc/state.md */
+    const struct pdx_tensor *tensors;
+    size_t ntensors;
+};
+
+struct pdx_layout_desc {
+    size_t size; /* set by PDX_LAYOUT_DESC_INIT */
+    uint32_t
+        engine_rank;  /* global; the rank in the tensor-parallel group is engine_rank mod tp_size */
+    uint32_t tp_size; /* at least 1 */
+    uint32_t pp_size; /* at least 1 */
+    uint32_t pp_rank;
+    enum pdx_kv_kind kv_kind;
+    uint32_t page_size;         /* tokens per page */
+    const char *dtype;          /* of the KV cache, for example "bfloat16" */
+    uint32_t kv_head_num;       /* heads on this rank (MHA) */
+    uint32_t total_kv_head_num; /* heads of the model before splitting (MHA); may be less than
+                                   tp_size: then ranks hold copies */
+    uint32_t start_layer;       /* global number of the first local layer */
+    const struct pdx_tensor *kv;
+    size_t nkv;
+    const struct pdx_tensor *aux; /* host buffers with first token, log probabilities, ... */
+    size_t naux;
+    const struct pdx_component *components; /* in the same order on both sides */
+    size_t ncomponents;
+};
+
+#define PDX_LAYOUT_DESC_INIT                                                               \
+    {                                                                                      \
+        .size = sizeof(struct pdx_layout_desc), .tp_size = 1, .pp_size = 1, .page_size = 1 \
+    }
+
+/* Checks a description and copies it.
+ * Errors: PDX_EINVAL (all that is wrong in one text: which tensor, which values), PDX_ERANGE (a
+ * tensor leaves its region), PDX_ESTATE_TYPE, PDX_ENOMEM. Thread: any. Lifetime: borrows the
+ * regions until destroyed; copies everything else. */
+PDX_API int pdx_layout_create(const struct pdx_layout_desc *desc, struct pdx_layout **ret_layout,
+                              struct pdx_error *why);
+
+/* Reads a layout that another engine encoded.
+ * Errors: PDX_EPROTO (the text says where), PDX_EVERSION, PDX_ENOMEM. Memory is bounded by `len`.
+ * Thread: any. Lifetime: borrows nothing; until destroyed. */
+PDX_API int pdx_layout_decode(const void *buf, size_t len, struct pdx_layout **ret_layout,
+                              struct pdx_error *why);
+
+/* Encodes a layout made by pdx_layout_create, with the descriptors of its regions. Format:
+ * doc/wire.md. Returns: the length in bytes, also when `cap` is smaller (then nothing is written).
+ * Thread: any. Errors: none. */
+PDX_API size_t pdx_layout_encode(const struct pdx_layout *layout, void *buf, size_t cap);
+
+/* NULL is permitted. Thread: any. Errors: none. Lifetime: routes made from it keep what they need.
+ */
+PDX_API void pdx_layout_destroy(struct pdx_layout *layout);
+
+PDX_END_DECLS
+
+#endif

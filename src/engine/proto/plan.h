@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A plan is the compact form of a submission that the cursor walks: pairs,
+ * runs of items and slices, or a plain scatter list. This file checks what a
+ * caller gave and brings it into that form. Pure: memory is the caller's.
+ */
+#ifndef PDXI_PROTO_PLAN_H
+#define PDXI_PROTO_PLAN_H
+
+#include <pdx/transfer.h>
+
+/* One tensor on both sides; regions are known to the caller by the pair's number. */
+struct pdxi_plan_pair {
+    uint64_t local_base; /* bytes into the region where item 0 starts */
+    uint64_t remote_base;
+    uint64_t local_item_len;
+    uint64_t remote_item_len;
+};
+
+/* `count` items, one after the other on both sides. */
+struct pdxi_plan_run {
+    uint32_t local;
+    uint32_t remote;
+    uint32_t count;
+};
+
+struct pdxi_plan {
+    const struct pdxi_plan_pair *pairs;
+    const struct pdxi_plan_run *runs;
+    const struct pdx_slice *slices;
+    const struct pdx_seg
+        *segs; /* not NULL: a scatter list; then one pair, and runs and slices unused */
+    uint32_t npairs;
+    uint32_t nruns;
+    uint32_t nslices;
+    uint32_t nsegs;
+    uint64_t bytes; /* the whole plan */
+};
+
+/* How many items each side of every pair has, and how many bytes one item moves. */
+struct pdxi_plan_limits {
+    uint64_t local_items; /* the least over all pairs */
+    uint64_t remote_items;
+};
+
+/* Checks pairs and slices against the lengths of their regions and fills `ret_pairs` (npairs
+ * entries), `ret_slices` (nslices entries, or 1 when the job has none: the whole item) and
+ * *ret_limits. Slices whose rows touch each other become one row. *ret_item_bytes is what one item
+ * moves over all pairs. region_lens[i] and remote_lens[i] are the region lengths of pair i. Returns
+ * 0, PDX_EINVAL, PDX_ERANGE or PDX_EOVERFLOW; the text names pair or slice by number, with the
+ * values. */
+int pdxi_plan_shape(const struct pdx_job *job, const uint64_t *region_lens,
+                    const uint64_t *remote_lens, struct pdxi_plan_pair *ret_pairs,
+                    struct pdx_slice *ret_slices, struct pdxi_plan_limits *ret_limits,
+                    uint64_t *ret_item_bytes, struct pdx_error *why);
+
+/* Merges item lists into runs. `ret_runs` has room for items->n entries. Returns the number of runs
+ * (0 for no items), or PDX_ERANGE for the first item that is negative or not below its limit. */
+int64_t pdxi_plan_runs(const struct pdx_items *items, const struct pdxi_plan_limits *limits,
+                       struct pdxi_plan_run *ret_runs, struct pdx_error *why);
+
+/* Checks a scatter list against both region lengths. Returns 0 and the sum of lengths, or
+ * PDX_EINVAL, PDX_ERANGE, PDX_EOVERFLOW naming the entry. */
+int pdxi_plan_segs(const struct pdx_seg *segs, size_t nsegs, uint64_t local_len,
+                   uint64_t remote_len, uint64_t *ret_bytes, struct pdx_error *why);
+
+#endif
