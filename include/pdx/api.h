@@ -7,7 +7,8 @@
  * versions. Their _init function (or _INIT macro) sets `size` and the
  * defaults; the library reads only the first `size` bytes and takes the
  * defaults for the rest, so a program built against an older header keeps
- * working.
+ * working. The _INIT macros name every member's value in order, so that C++17
+ * takes them too.
  */
 #ifndef PDX_API_H
 #define PDX_API_H

@@ -35,18 +35,20 @@ struct pdx_tensor {
     uint64_t off;      /* bytes into the region where item 0 starts */
     uint64_t len;      /* bytes of the tensor: items x item_len */
     uint64_t item_len; /* bytes of one item */
-    int32_t layer;     /* global layer number; PDX_LAYER_NONE: not told */
+    int32_t layer;     /* global layer number; PDX_LAYER_NONE: not told. All of a list or none */
 
     /* State tensors only. An item is `outer` rows; each row holds shard_dim units of the axis that
      * tensor parallelism splits. */
-    uint64_t shard_dim;     /* units on this rank; 0: not split or not told */
+    uint64_t shard_dim;     /* units on this rank; 0: every rank has the same, or not told */
     uint64_t outer;         /* rows in front of the split axis; 0 means 1 */
-    const uint64_t *groups; /* conv state [q | k | v]: widths of its blocks in the unsplit model */
-    size_t ngroups;         /* 0: one block */
+    const uint64_t *groups; /* conv state [q | k | v]: widths of its blocks in the unsplit model. A
+                               block of fewer units than ranks has copies: one on each rank */
+    size_t ngroups;         /* 0: one block, as wide as the shards of all ranks; at most 64 */
 };
 
 struct pdx_component {
-    const char *type; /* "mamba", "swa", "dsa", ... ; see doc/state.md */
+    const char *type; /* "mamba", "swa", "dsa", ... ; see doc/state.md. A name that the library does
+                         not know is taken too, and refused when its state is sent */
     const struct pdx_tensor *tensors;
     size_t ntensors;
 };
@@ -60,11 +62,12 @@ struct pdx_layout_desc {
     uint32_t pp_rank;
     enum pdx_kv_kind kv_kind;
     uint32_t page_size;         /* tokens per page */
-    const char *dtype;          /* of the KV cache, for example "bfloat16" */
-    uint32_t kv_head_num;       /* heads on this rank (MHA) */
+    const char *dtype;          /* of the KV cache, for example "bfloat16"; NULL: not told */
+    uint32_t kv_head_num;       /* heads on this rank (MHA); 0: not told */
     uint32_t total_kv_head_num; /* heads of the model before splitting (MHA); may be less than
-                                   tp_size: then ranks hold copies */
-    uint32_t start_layer;       /* global number of the first local layer */
+                                   tp_size: then ranks hold copies. 0: kv_head_num x tp_size */
+    uint32_t start_layer;       /* global number of the first local layer, where kv[].layer is not
+                                   told */
     const struct pdx_tensor *kv;
     size_t nkv;
     const struct pdx_tensor *aux; /* host buffers with first token, log probabilities, ... */
@@ -73,15 +76,17 @@ struct pdx_layout_desc {
     size_t ncomponents;
 };
 
-#define PDX_LAYOUT_DESC_INIT                                                               \
-    {                                                                                      \
-        .size = sizeof(struct pdx_layout_desc), .tp_size = 1, .pp_size = 1, .page_size = 1 \
+#define PDX_LAYOUT_DESC_INIT                                                                      \
+    {                                                                                             \
+        sizeof(struct pdx_layout_desc), 0, 1, 1, 0, PDX_KV_NONE, 1, NULL, 0, 0, 0, NULL, 0, NULL, \
+            0, NULL, 0                                                                            \
     }
 
 /* Checks a description and copies it.
- * Errors: PDX_EINVAL (all that is wrong in one text: which tensor, which values), PDX_ERANGE (a
- * tensor leaves its region), PDX_ESTATE_TYPE, PDX_ENOMEM. Thread: any. Lifetime: borrows the
- * regions until destroyed; copies everything else. */
+ * Shape: at most 16384 tensors and 64 components.
+ * Errors: PDX_EINVAL (all that is wrong in one text: which tensor, which values), PDX_ERANGE
+ * (tensors that leave their regions, and nothing else), PDX_ENOMEM. Thread: any. Lifetime: borrows
+ * the regions until destroyed; copies everything else. */
 PDX_API int pdx_layout_create(const struct pdx_layout_desc *desc, struct pdx_layout **ret_layout,
                               struct pdx_error *why);
 
@@ -91,9 +96,9 @@ PDX_API int pdx_layout_create(const struct pdx_layout_desc *desc, struct pdx_lay
 PDX_API int pdx_layout_decode(const void *buf, size_t len, struct pdx_layout **ret_layout,
                               struct pdx_error *why);
 
-/* Encodes a layout made by pdx_layout_create, with the descriptors of its regions. Format:
- * doc/wire.md. Returns: the length in bytes, also when `cap` is smaller (then nothing is written).
- * Thread: any. Errors: none. */
+/* Encodes a layout with the descriptors of its regions. Format: doc/state.md.
+ * Returns: the length in bytes, also when `cap` is smaller (then nothing is written); `buf` may be
+ * NULL with `cap` 0. Thread: any. Errors: none. */
 PDX_API size_t pdx_layout_encode(const struct pdx_layout *layout, void *buf, size_t cap);
 
 /* NULL is permitted. Thread: any. Errors: none. Lifetime: routes made from it keep what they need.

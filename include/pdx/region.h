@@ -96,7 +96,8 @@ struct pdx_remote {
 };
 
 /* Reads a region descriptor.
- * Errors: PDX_EPROTO (not a region descriptor; the text says at which byte), PDX_EVERSION.
+ * Errors: PDX_EPROTO (not a region descriptor; the text says at which byte or key), PDX_EVERSION,
+ *   PDX_ENOMEM.
  * Thread: any. Lifetime: the value borrows nothing. */
 PDX_API int pdx_remote_decode(const void *buf, size_t len, struct pdx_remote *ret_remote,
                               struct pdx_error *why);

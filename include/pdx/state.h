@@ -26,8 +26,14 @@ struct pdx_index_list {
 };
 
 enum pdx_route_flags {
-    PDX_ROUTE_TRUNCATE_PAGED = 1 /* swa and dsa lists of different length are cut to the shorter,
-                                    which is counted and logged; without it they are refused */
+    /* swa and dsa lists of different length are cut to the shorter, which is counted; without it
+     * they are refused. */
+    PDX_ROUTE_TRUNCATE_PAGED = 1,
+    /* The caller vouches for the pairing: any rank may send to any, what several ranks hold is sent
+     * by each that is asked to, and KV layers that only the remote side has stay unwritten. Heads
+     * are placed relative to the larger share. Without it a rank pair must be one that TP sizes and
+     * ranks suggest, one rank sends what several hold, and every remote layer has a sender. */
+    PDX_ROUTE_TRUST_PAIRING = 2
 };
 
 struct pdx_route_opts {
@@ -35,22 +41,24 @@ struct pdx_route_opts {
     uint32_t flags;
 };
 
-#define PDX_ROUTE_OPTS_INIT                   \
-    {                                         \
-        .size = sizeof(struct pdx_route_opts) \
+#define PDX_ROUTE_OPTS_INIT              \
+    {                                    \
+        sizeof(struct pdx_route_opts), 0 \
     }
 
-/* Compares two layouts without an engine, as pdx_route_create does.
- * Errors: PDX_EMISMATCH; `why->text` lists every mismatch with both values and what to change.
- * Thread: any. */
+/* Compares two layouts without an engine, as pdx_route_create with default options does.
+ * Errors: PDX_EMISMATCH; `why->text` lists every mismatch with both values and what to change, and
+ * counts those that no longer fit in. PDX_EINVAL (NULL), PDX_ENOMEM. Thread: any. */
 PDX_API int pdx_route_check(const struct pdx_layout *local, const struct pdx_layout *remote,
                             struct pdx_error *why);
 
 /* Makes a route from the rank of `local` (prefill) to the rank of `remote` (decode) at `peer`.
- * `opts` may be NULL.
- * Errors: PDX_EMISMATCH (as pdx_route_check), PDX_ESTATE_TYPE, PDX_ESTALE (the remote layout
- * belongs to another incarnation than the peer), PDX_EINVAL, PDX_ENOMEM. Thread: any. Lifetime:
- * until pdx_route_destroy; holds the peer and the local regions, copies both layouts. */
+ * `opts` may be NULL. A component of a type that the library does not know does not keep a route
+ * from being made: the KV cache can go over it, pdx_send_state refuses.
+ * Errors: PDX_EMISMATCH (as pdx_route_check), PDX_ESTALE (the remote layout belongs to another
+ * incarnation than the peer), PDX_EINVAL (also a decoded layout as the local one), PDX_ENOMEM,
+ * those of pdx_prepare. Thread: any. Lifetime: until pdx_route_destroy; holds the peer and the
+ * local regions, keeps nothing of the layouts. */
 PDX_API int pdx_route_create(struct pdx_engine *engine, const struct pdx_layout *local,
                              struct pdx_peer *peer, const struct pdx_layout *remote,
                              const struct pdx_route_opts *opts, struct pdx_route **ret_route,
@@ -59,12 +67,27 @@ PDX_API int pdx_route_create(struct pdx_engine *engine, const struct pdx_layout 
 /* NULL is permitted. Transfers under way go on. Thread: any. Errors: none. */
 PDX_API void pdx_route_destroy(struct pdx_route *route);
 
+enum pdx_payload {
+    PDX_PAYLOAD_KV = 1,
+    PDX_PAYLOAD_AUX,
+    PDX_PAYLOAD_STATE /* one component */
+};
+
+/* Whether sends of a payload over this route move anything. What several prefill ranks hold (MLA
+ * pages, copies of KV heads, aux) is sent by the first of those that feed the remote rank, aux by
+ * the last pipeline stage. On a route of another one such a send is checked and returns 0 with a
+ * NULL status: no transfer, no callback, no completion, no notification.
+ * `component` counts for PDX_PAYLOAD_STATE only. Thread: any. Errors: none. */
+PDX_API bool pdx_route_carries(const struct pdx_route *route, enum pdx_payload payload,
+                               size_t component);
+
 struct pdx_route_counters {
     uint64_t kv_sends;
     uint64_t state_sends; /* components */
     uint64_t aux_sends;
-    uint64_t refused;
+    uint64_t refused;   /* calls */
     uint64_t truncated; /* lists cut because of PDX_ROUTE_TRUNCATE_PAGED */
+    uint64_t elsewhere; /* payloads left to the rank that sends them: see pdx_route_carries */
 };
 
 /* Thread: any. Errors: none. */
@@ -73,34 +96,47 @@ PDX_API void pdx_route_counters(const struct pdx_route *route,
 
 /* Sends pages of the KV cache: every tensor of the route, the heads that the destination holds.
  * Shape: src and dst have the same length; page src.idx[i] goes to page dst.idx[i].
- * Returns: 0 and *ret_status (one transfer). An empty pair of lists is refused.
- * Errors: PDX_EINVAL (lengths differ: both in the text), PDX_ERANGE (a page outside its pool),
- * those of pdx_submit. Nothing was sent on any error. Thread: any; never blocks. Lifetime: the
- * lists are copied; the source pages belong to the transfer until it is terminal. `opts` may be
- * NULL. */
+ * Returns: 0 and *ret_status (one transfer), or NULL there when another rank sends these bytes (see
+ * pdx_route_carries). An empty pair of lists is refused. ret_status may be NULL.
+ * Errors: PDX_EINVAL (lengths differ: both in the text; layouts without a KV cache), PDX_ERANGE (a
+ * page outside its pool), those of pdx_submit. Nothing was sent on any error. Thread: any; never
+ * blocks. Lifetime: the lists are copied; the source pages belong to the transfer until it is
+ * terminal. `opts` may be NULL. */
 PDX_API int pdx_send_kvcache(struct pdx_route *route, struct pdx_index_list src,
                              struct pdx_index_list dst, const struct pdx_submit_opts *opts,
                              struct pdx_transfer_status **ret_status, struct pdx_error *why);
 
 /* Sends the per-request state, one transfer per component.
  * Shape: src[c] and dst[c] for each of ncomponents, in the layout's order. ret_statuses has room
- * for cap >= ncomponents handles; a component that is "none" on both sides gets NULL. Returns: 0
- * and *ret_n = ncomponents. Errors (all before the first component is queued; nothing was sent):
- *   PDX_EINVAL      "PD state transfer failed: kv_args.state_types is empty but state_indices were
- *                   provided"; "... state component count mismatch (local=.., remote=..)"; "...
- * mamba requires single state index, got src=.., dst=.."; lengths that differ; a component that
- * only one side has PDX_ESTATE_TYPE "... unknown state_type=.." PDX_ENOSPC      cap < ncomponents
- *   PDX_ERANGE and those of pdx_submit
- * Thread: any; never blocks. opts->callback and opts->cq apply to each component's transfer. */
+ * for cap >= ncomponents handles, or is NULL; a component that is "none" on both sides, or that
+ * another rank sends (see pdx_route_carries), gets NULL. How many indices a type takes, and what
+ * different lengths mean: doc/state.md.
+ * Returns: 0 and *ret_n = ncomponents.
+ * Errors, all of them before the first component is queued, so that nothing was sent:
+ *   PDX_EINVAL      "PD state transfer failed: ", and then
+ *                   "kv_args.state_types is empty but state_indices were provided" (a layout
+ *                   without components);
+ *                   "state component count mismatch (local=%zu, remote=%zu)" (ncomponents, and the
+ *                   components of the route);
+ *                   "mamba requires single state index, got src=%zu, dst=%zu" (also when one side
+ *                   is none);
+ *                   "State index length mismatch for %s: src=%zu dst=%zu";
+ *                   a component whose indices are missing or empty on one side
+ *   PDX_ESTATE_TYPE "PD state transfer failed: unknown state_type=%s", also when both lists of that
+ *                   component are none: state that is not understood is never passed over
+ *   PDX_ENOSPC      cap < ncomponents
+ *   PDX_ERANGE      an index outside a tensor; and those of pdx_submit_many
+ * Each text goes on with what to do. Thread: any; never blocks. opts->callback, cq, deadline and id
+ * apply to each component's transfer. Lifetime: as pdx_send_kvcache. */
 PDX_API int pdx_send_state(struct pdx_route *route, const struct pdx_index_list *src,
                            const struct pdx_index_list *dst, size_t ncomponents,
                            const struct pdx_submit_opts *opts,
                            struct pdx_transfer_status **ret_statuses, size_t cap, size_t *ret_n,
                            struct pdx_error *why);
 
-/* Sends all aux buffers of one request slot (one transfer).
- * Errors: PDX_ERANGE (a slot outside its buffer), PDX_EINVAL (the route has no aux buffers), those
- * of pdx_submit. Thread, lifetime: as pdx_send_kvcache. */
+/* Sends all aux buffers of one request slot (one transfer, or NULL as pdx_send_kvcache).
+ * Errors: PDX_ERANGE (a slot outside its buffer), PDX_EINVAL (the layouts have no aux buffers),
+ * those of pdx_submit. Thread, lifetime: as pdx_send_kvcache. */
 PDX_API int pdx_send_aux(struct pdx_route *route, int32_t src_slot, int32_t dst_slot,
                          const struct pdx_submit_opts *opts,
                          struct pdx_transfer_status **ret_status, struct pdx_error *why);

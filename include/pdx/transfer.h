@@ -10,7 +10,7 @@
  *     items      which items (pages, slots, rows) of each pair
  *     slices[]   which part of an item
  *
- *     for each pair, each item, each slice, each row: move `len` bytes
+ *     for each pair, each item, each slice of the pair, each row: move `len` bytes
  *
  * so that a submission costs O(pairs + items + slices) while it may stand
  * for millions of segments, and memory in flight is bounded by the transport.
@@ -70,6 +70,8 @@ struct pdx_pair {
     uint64_t remote_item_len;
     uint64_t local_len; /* bytes of the tensor; 0: to the region's end */
     uint64_t remote_len;
+    uint32_t first_slice; /* the job's slices that hold for this pair: nslices of them from here */
+    uint32_t nslices;     /* 0: all of the job's slices; first_slice is then 0 too */
 };
 
 /* Which items move: local[i] -> remote[i] (or back, for a read), the same ones for every pair. The
@@ -131,9 +133,9 @@ struct pdx_submit_opts {
     void *cq_ctx;             /* comes back in struct pdx_completion */
 };
 
-#define PDX_SUBMIT_OPTS_INIT                   \
-    {                                          \
-        .size = sizeof(struct pdx_submit_opts) \
+#define PDX_SUBMIT_OPTS_INIT                                                                       \
+    {                                                                                              \
+        sizeof(struct pdx_submit_opts), 0, 0, PDX_LEVEL_REMOTE, 0, NULL, 0, NULL, NULL, NULL, NULL \
     }
 
 /* Submits a scatter list between one region and one remote region.

@@ -87,6 +87,11 @@ static size_t text_end(char *buf, size_t len)
 }
 
 static size_t text_vappend(char *buf, size_t cap, size_t len, const char *fmt, va_list ap)
+    __attribute__((format(printf, 4, 0)));
+static size_t error_fill(struct pdx_error *why, int code, enum pdx_error_cost cost, const char *fmt,
+                         va_list ap) __attribute__((format(printf, 4, 0)));
+
+static size_t text_vappend(char *buf, size_t cap, size_t len, const char *fmt, va_list ap)
 {
     int n;
 

@@ -31,7 +31,8 @@ static inline bool pdxi_pack_fits(const struct pdxi_packer *p)
 }
 
 /* Reading. */
-#define PDXI_UNPACK_DEPTH 8 /* deepest nesting accepted */
+#define PDXI_UNPACK_DEPTH    8   /* maps and arrays inside each other */
+#define PDXI_UNPACK_KEYS_MAX 128 /* in one map; keeps the search for duplicates short */
 
 struct pdxi_value; /* a value inside a document; lives as long as it */
 
@@ -41,10 +42,11 @@ struct pdxi_unpacked {
 };
 
 /* Parses exactly one document. Returns 0; PDX_EPROTO (the text has the byte offset: truncated,
- * trailing bytes, too deep, a duplicate or non-string key, a value type that is not used: float,
- * extension); PDX_ENOMEM. Strings and binaries point into `buf` or the document: keep both until
- * close. */
+ * trailing bytes, too deep, too many keys, a duplicate or non-string key, a value type that is not
+ * used: nil, float, extension); PDX_ENOMEM. Strings and binaries point into `buf` or the document:
+ * keep both until close. */
 int pdxi_unpack_open(struct pdxi_unpacked *u, const void *buf, size_t len, struct pdx_error *why);
+/* Also for a zeroed struct, and twice. */
 void pdxi_unpack_close(struct pdxi_unpacked *u);
 
 /* The value of a key of a map, or NULL (also when `map` is NULL or no map). */

@@ -14,7 +14,7 @@
 #include <pdx/layout.h>
 
 struct tool_tensor {
-    char name[16];     /* "k", "v", "latent", "conv", "ssm", "index_k" */
+    char name[16];     /* "k", "v", "latent", "conv", "conv_q", "ssm", "index_k" */
     int32_t layer;     /* global number */
     uint64_t rows;     /* in front of the split axis: tokens of a page; 1 for most states */
     uint64_t units;    /* length of the axis that TP splits, unsplit model */
@@ -75,6 +75,9 @@ uint64_t tool_tensor_units(const struct tool_tensor *t, uint32_t tp);
 /* First unit that rank `rank` of `tp` holds, per group for grouped tensors see tool_tensor_units.
  */
 uint64_t tool_tensor_first_unit(const struct tool_tensor *t, uint32_t tp, uint32_t rank);
+/* Bytes of one item over all tensors of the KV cache or of a component, on one rank of `tp`. */
+uint64_t tool_model_kv_item_len(const struct tool_model *m, uint32_t tp);
+uint64_t tool_component_item_len(const struct tool_component *c, uint32_t tp);
 /* Refuses a TP size that cannot split the model, naming the tensor and both numbers. */
 int tool_model_check_tp(const struct tool_model *m, uint32_t tp, struct pdx_error *why);
 

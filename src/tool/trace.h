@@ -27,7 +27,8 @@ int tool_trace_load(const char *path, size_t max, struct tool_trace *ret, struct
 int tool_trace_parse(const char *text, size_t len, const char *name, size_t max,
                      struct tool_trace *ret, struct pdx_error *why);
 /* n requests with Poisson arrivals and log-normal lengths around mean_input tokens; the same seed
- * gives the same requests on every machine. */
+ * gives the same requests on every machine. Errors: PDX_EINVAL (a number outside its limits, which
+ * the sentence has), PDX_ENOMEM. */
 int tool_trace_generate(size_t n, uint64_t seed, uint32_t mean_input, double requests_per_s,
                         struct tool_trace *ret, struct pdx_error *why);
 void tool_trace_fini(struct tool_trace *t);

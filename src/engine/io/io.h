@@ -19,7 +19,8 @@ struct pdxi_watch;
 enum pdxi_io_events {
     PDXI_IO_READ = 1,
     PDXI_IO_WRITE = 2,
-    PDXI_IO_ERROR = 4 /* error or hang-up; READ is set too, so that a read finds out more */
+    PDXI_IO_ERROR = 4, /* error or hang-up; READ is set too, so that a read finds out more */
+    PDXI_IO_END = 8    /* the other side sends nothing more (told to readers); READ is set too */
 };
 
 /* Called on the reactor thread inside pdxi_io_wait. May add and remove watches, this one too. */
@@ -83,8 +84,8 @@ static inline void pdxi_io_remove(struct pdxi_io *io, struct pdxi_watch *watch)
 }
 
 /* Sleeps until something is ready or timeout_ns has passed (0: only looks; UINT64_MAX: no limit),
- * and calls the watches' fn. Returns how many were called, 0 at the timeout, PDX_ESYS when the
- * backend is broken for good. */
+ * and calls the watches' fn. Returns how many were called, 0 at the timeout and after a signal,
+ * PDX_ESYS when the backend is broken for good. */
 static inline int pdxi_io_wait(struct pdxi_io *io, uint64_t timeout_ns)
 {
     return io->ops->wait(io, timeout_ns);

@@ -9,7 +9,9 @@
  *            "key": bin16, "len": uint, "rights": uint, "kind": uint}
  *
  * "host" tells machines apart (boot id); addresses are "a.b.c.d:port",
- * "[v6]:port" or "name:port", best first.
+ * "[v6]:port" or "name:port" with a port from 1, best first. The name is
+ * printable UTF-8. "rights" and "kind" are enum pdx_rights and enum
+ * pdx_mem_kind, where NONE excludes the other rights and AUTO is no kind.
  */
 #ifndef PDXI_PROTO_DESCRIPTOR_H
 #define PDXI_PROTO_DESCRIPTOR_H
@@ -33,7 +35,7 @@ struct pdxi_engine_desc {
     char addrs[PDXI_ADDRS_MAX][PDXI_ADDR_MAX + 1];
 };
 
-/* Returns the length in bytes, also when `cap` is smaller (then nothing usable is written). */
+/* Returns the length in bytes, also when `cap` is smaller (then nothing is written). */
 size_t pdxi_engine_desc_encode(const struct pdxi_engine_desc *d, void *buf, size_t cap);
 /* Returns 0, PDX_EPROTO, PDX_EVERSION, PDX_ENOMEM; the sentence says what was expected and found.
  */
@@ -42,14 +44,17 @@ int pdxi_engine_desc_decode(const void *buf, size_t len, struct pdxi_engine_desc
 
 /* Writes a region's map as part of a larger document (layouts use it). */
 void pdxi_remote_pack(struct pdxi_packer *p, const struct pdx_remote *r);
-/* Reads it from a parsed document. Returns 0, PDX_EPROTO, PDX_EVERSION. */
+/* Reads it from a parsed document; NULL and values that are no map are refused. Returns 0,
+ * PDX_EPROTO, PDX_EVERSION. */
 int pdxi_remote_unpack(const struct pdxi_value *v, struct pdx_remote *ret, struct pdx_error *why);
 
+/* As pdxi_engine_desc_encode. */
 size_t pdxi_remote_encode(const struct pdx_remote *r, void *buf, size_t cap);
 /* pdx_remote_decode is the public way to read one. */
 
-/* Splits "host:port", "[v6]:port" or "host" into its parts. host gets room for PDXI_ADDR_MAX + 1
- * bytes. *ret_port is -1 when none is given. Returns 0 or PDX_EINVAL. */
+/* Splits "host:port", "[v6]:port", "host" or "[v6]" into its parts; the brackets are left out of
+ * the host. host gets room for PDXI_ADDR_MAX + 1 bytes. *ret_port is -1 when none is given. Returns
+ * 0 or PDX_EINVAL. */
 int pdxi_addr_split(const char *addr, char *ret_host, int *ret_port, struct pdx_error *why);
 
 #endif

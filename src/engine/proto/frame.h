@@ -4,8 +4,9 @@
  * prefix of 8 bytes, a body whose length the prefix gives, and for WRITE and
  * READ_DATA a payload whose length the body gives. Everything is
  * little-endian. Decoding never reads past what it was given, allocates
- * nothing and accepts only what encoding can produce. doc/wire.md describes
- * the same for other implementations.
+ * nothing and accepts only what encoding can produce; the exceptions are the
+ * prefix's flags and `caps`, of which any value passes. doc/wire.md describes the
+ * same for other implementations.
  *
  *   0       2     3      4          8
  *   +-------+-----+------+----------+----------- - -
@@ -14,6 +15,14 @@
  *
  * WRITE, READ and NOTIFY are numbered per connection, from 1, by their order
  * on it; the other side answers each by ACK (cumulative) or ERR.
+ *
+ * Versions: HELLO and HELLO_ACK begin with major and minor in every version,
+ * HELLO_ACK with its code behind them. Of another major version only these
+ * are read, and the rest is zero in what decoding returns. With the same major
+ * and a higher minor than ours, bytes behind the known body are ignored. All
+ * other frames, and these two from a minor not above ours, have exactly the
+ * length that their fields say: a peer that speaks a higher minor sends
+ * no type, code or length that the lower one does not know.
  */
 #ifndef PDXI_PROTO_FRAME_H
 #define PDXI_PROTO_FRAME_H
@@ -29,12 +38,14 @@
 #define PDXI_FRAME_SEGS_MAX    1000 /* entries in one table */
 #define PDXI_FRAME_PAYLOAD_MAX (UINT64_C(64) << 20)
 #define PDXI_FRAME_BODY_MAX    (PDXI_FRAME_DATA_LEN + PDXI_FRAME_SEGS_MAX * PDXI_FRAME_SEG_LEN)
-#define PDXI_FRAME_HEAD_MAX \
-    (PDXI_FRAME_PREFIX_LEN + PDXI_FRAME_BODY_MAX) /* any frame but its payload */
-#define PDXI_FRAME_TEXT_MAX 255
-#define PDXI_TICKET_LEN     16
-#define PDXI_PROTO_MAJOR    1 /* another major version is refused */
-#define PDXI_PROTO_MINOR    0 /* a higher minor version only adds what can be ignored */
+/* Any frame but its payload. */
+#define PDXI_FRAME_HEAD_MAX (PDXI_FRAME_PREFIX_LEN + PDXI_FRAME_BODY_MAX)
+#define PDXI_FRAME_TEXT_MAX 255 /* bytes of a text, without its terminator */
+/* The body of HELLO and HELLO_ACK, with room for later fields. */
+#define PDXI_FRAME_HELLO_MAX 1024
+#define PDXI_TICKET_LEN      16
+#define PDXI_PROTO_MAJOR     1 /* another major version is refused */
+#define PDXI_PROTO_MINOR     0 /* a higher minor version only adds what can be ignored */
 
 enum pdxi_frame_type {
     /* control connection */
@@ -82,7 +93,8 @@ struct pdxi_frame_hello_ack {
     uint16_t major;
     uint16_t minor;
     uint32_t caps;
-    uint32_t max_frames; /* numbered frames that may be unanswered on a data connection */
+    uint32_t max_frames; /* numbered frames that may be unanswered on a data connection; at least 1
+                            when accepted */
     uint8_t incarnation[PDX_INCARNATION_LEN]; /* of the answering engine */
     uint8_t ticket[PDXI_TICKET_LEN];          /* for the first data connection */
     uint64_t keepalive_ns;
@@ -107,7 +119,7 @@ struct pdxi_frame_bye {
 /* WRITE and READ. One segment travels in the header; more follow it as a table of nsegs entries
  * {u64 off, u64 len}. Their lengths add up to `payload`. */
 struct pdxi_frame_data {
-    uint64_t xfer;    /* the initiator's transfer number */
+    uint64_t xfer;    /* the initiator's transfer number, from 1 */
     uint64_t payload; /* bytes; 1 .. PDXI_FRAME_PAYLOAD_MAX */
     uint64_t off;     /* nsegs 1: bytes into the region; else 0 */
     uint32_t region_id;
@@ -123,10 +135,10 @@ struct pdxi_frame_begin {
 
 /* How a tracked transfer ended at its initiator. */
 struct pdxi_frame_notify {
-    uint64_t xfer; /* 0: a notification alone */
+    uint64_t xfer; /* 0: a notification alone, always DONE */
     uint64_t id;
     enum pdx_inbound_code outcome; /* DONE, FAILED or ABORTED */
-    int32_t err;                   /* enum pdx_err, 0 for DONE */
+    int32_t err;                   /* enum pdx_err; 0 for DONE and only for DONE */
     uint16_t payload_len;          /* at most PDX_NOTIFY_MAX */
     const uint8_t *payload;        /* decoding: points into the body */
     char text[PDXI_FRAME_TEXT_MAX + 1];
@@ -149,13 +161,17 @@ struct pdxi_frame_err {
     char text[PDXI_FRAME_TEXT_MAX + 1];
 };
 
+/* "HELLO", "WRITE", ...; "?" for a value that is none. */
+const char *pdxi_frame_type_name(enum pdxi_frame_type type);
+
 /* Reads a prefix: magic, a known type, and a body length that this type can have.
  * Returns 0 or PDX_EPROTO with a sentence. */
 int pdxi_frame_prefix_decode(const uint8_t buf[PDXI_FRAME_PREFIX_LEN],
                              struct pdxi_frame_prefix *ret_prefix, struct pdx_error *why);
 
 /* Encoders write prefix and body to `buf`, which has room for PDXI_FRAME_HEAD_MAX bytes (fixed-size
- * frames: their size), and return the length written. Texts longer than the limit are cut. */
+ * frames: their size), and return the length written. In names and texts, bytes that are not
+ * printable UTF-8 become '?'. */
 size_t pdxi_frame_hello_encode(uint8_t *buf, const struct pdxi_frame_hello *f);
 size_t pdxi_frame_hello_ack_encode(uint8_t *buf, const struct pdxi_frame_hello_ack *f);
 size_t pdxi_frame_ping_encode(uint8_t *buf, enum pdxi_frame_type type,

@@ -15,6 +15,8 @@ struct pdxi_plan_pair {
     uint64_t remote_base;
     uint64_t local_item_len;
     uint64_t remote_item_len;
+    uint32_t first_slice; /* which of the plan's slices hold for this pair */
+    uint32_t nslices;     /* at least 1 once the plan is checked */
 };
 
 /* `count` items, one after the other on both sides. */
@@ -44,11 +46,12 @@ struct pdxi_plan_limits {
 };
 
 /* Checks pairs and slices against the lengths of their regions and fills `ret_pairs` (npairs
- * entries), `ret_slices` (nslices entries, or 1 when the job has none: the whole item) and
- * *ret_limits. Slices whose rows touch each other become one row. *ret_item_bytes is what one item
- * moves over all pairs. region_lens[i] and remote_lens[i] are the region lengths of pair i. Returns
- * 0, PDX_EINVAL, PDX_ERANGE or PDX_EOVERFLOW; the text names pair or slice by number, with the
- * values. */
+ * entries), `ret_slices` and *ret_limits. `ret_slices` has room for nslices entries, or for npairs
+ * when the job has none: pairs may differ in item length, so each pair then refers to a slice that
+ * is its whole item. Slices whose rows touch each other become one row. *ret_item_bytes is what one
+ * item moves over all pairs. region_lens[i] and remote_lens[i] are the region lengths of pair i.
+ * Returns 0, PDX_EINVAL (also a pair whose slice range leaves the job's slices), PDX_ERANGE or
+ * PDX_EOVERFLOW; the text names pair or slice by number, with the values. */
 int pdxi_plan_shape(const struct pdx_job *job, const uint64_t *region_lens,
                     const uint64_t *remote_lens, struct pdxi_plan_pair *ret_pairs,
                     struct pdx_slice *ret_slices, struct pdxi_plan_limits *ret_limits,

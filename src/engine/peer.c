@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/peer.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/futex.h"
+#include "engine/control.h"
+#include "engine/engine.h"
+#include "engine/lane.h"
+#include "engine/net/resolve.h"
+#include "engine/transfer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LANE_FAILURES_MAX 3         /* in a row, before the whole connection is begun again */
+#define ATTEMPT_SHORT_NS  (PDX_SEC) /* for an address that is not the last one */
+
+/* ---- memory ----------------------------------------------------------- */
+
+void pdxi_peer_get(struct pdx_peer *peer)
+{
+    atomic_fetch_add_explicit(&peer->refs, 1, memory_order_relaxed);
+}
+
+void pdxi_peer_drop(struct pdx_peer *peer)
+{
+    struct pdx_engine *engine;
+
+    if (atomic_fetch_sub_explicit(&peer->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    engine = peer->engine;
+    free(peer);
+    pdxi_engine_drop(engine);
+}
+
+/* ---- state that callers see ------------------------------------------- */
+
+/* The text is in place before the state is, and sleepers are woken after both. */
+static void peer_show(struct pdx_peer *peer, const struct pdx_error *cause)
+{
+    struct pdx_engine *engine = peer->engine;
+    enum pdx_peer_state was = atomic_load_explicit(&peer->state, memory_order_relaxed);
+    enum pdx_peer_state now = peer->step.state;
+
+    (void)pthread_mutex_lock(&engine->lock);
+    if (cause)
+        peer->reason = *cause;
+    atomic_store(&peer->state, now);
+    (void)pthread_mutex_unlock(&engine->lock);
+    if (was == now)
+        return;
+    pdxi_futex_wake_all(&peer->state);
+    pdxi_log(&engine->log, now == PDX_PEER_DOWN ? PDX_LOG_WARN : PDX_LOG_INFO,
+             "engine %s: peer %s is %s%s%s", engine->name, peer->desc.name,
+             pdx_peer_state_name(now), cause ? ": " : "", cause ? cause->text : "");
+}
+
+static void peer_show_address(struct pdx_peer *peer)
+{
+    (void)pthread_mutex_lock(&peer->engine->lock);
+    pdxi_sock_text(&peer->addrs[peer->step.addr], peer->address);
+    (void)pthread_mutex_unlock(&peer->engine->lock);
+}
+
+int pdxi_peer_accepts(struct pdx_peer *peer, struct pdx_error *why)
+{
+    struct pdx_error reason;
+
+    switch (pdx_peer_state(peer, NULL)) {
+    case PDX_PEER_CONNECTING:
+    case PDX_PEER_UP:
+        return 0;
+    case PDX_PEER_DOWN:
+        (void)pdx_peer_state(peer, &reason);
+        return pdxi_error_set(why, PDX_EPEER, PDX_COST_NONE,
+                              "peer %s is down: %s; it is tried again in the background",
+                              peer->desc.name, reason.text);
+    case PDX_PEER_STALE:
+        (void)pdx_peer_state(peer, &reason);
+        return pdxi_error_set(why, PDX_ESTALE, PDX_COST_NONE,
+                              "peer %s is stale: %s; add its new descriptor", peer->desc.name,
+                              reason.text);
+    case PDX_PEER_CLOSED:
+        break;
+    }
+    if (atomic_load(&peer->engine->stopping))
+        return pdxi_error_set(why, PDX_ESHUTDOWN, PDX_COST_NONE, "engine %s is being destroyed",
+                              peer->engine->name);
+    return pdxi_error_set(why, PDX_EINVAL, PDX_COST_NONE, "peer %s was put", peer->desc.name);
+}
+
+/* ---- what the step machine asks for ----------------------------------- */
+
+static void peer_disconnect(struct pdx_peer *peer)
+{
+    struct pdxi_lane *lane = peer->lane;
+
+    pdxi_timer_cancel(&peer->engine->reactor.timers, &peer->timer);
+    peer->lane = NULL;
+    if (lane)
+        lane->ops->close(lane);
+    pdxi_control_close(peer->control);
+    peer->control = NULL;
+}
+
+/* Everything is in the queue by now: the lane was closed before. */
+static void peer_fail_all(struct pdx_peer *peer, enum pdxi_transfer_event event,
+                          const struct pdx_error *cause)
+{
+    struct pdxi_list failed;
+
+    pdxi_list_init(&failed);
+    pdxi_list_splice_tail(&failed, &peer->queue);
+    while (!pdxi_list_empty(&failed)) {
+        struct pdx_transfer_status *t =
+            pdxi_container_of(failed.next, struct pdx_transfer_status, link);
+
+        pdxi_list_remove(&t->link);
+        pdxi_transfer_event(t, event, cause);
+    }
+    while (!pdxi_list_empty(&peer->notices)) {
+        struct pdxi_notice *n = pdxi_container_of(peer->notices.next, struct pdxi_notice, link);
+
+        pdxi_list_remove(&n->link);
+        pdxi_pool_put(&peer->engine->pool, n);
+    }
+}
+
+static void peer_arm(struct pdx_peer *peer, uint64_t delay_ns)
+{
+    struct pdxi_reactor *r = &peer->engine->reactor;
+
+    pdxi_timer_start(&r->timers, &peer->timer, pdxi_after_ns(r->now_ns, delay_ns));
+}
+
+static void peer_connect(struct pdx_peer *peer)
+{
+    uint64_t limit_ns = peer->engine->connect_timeout_ns;
+    struct pdx_error why;
+    int r;
+
+    if (peer->step.addr + 1 < peer->step.naddrs && limit_ns > ATTEMPT_SHORT_NS)
+        limit_ns = ATTEMPT_SHORT_NS;
+    peer_show_address(peer);
+    peer_arm(peer, limit_ns);
+    r = pdxi_control_open(peer, &peer->addrs[peer->step.addr], &peer->control, &why);
+    if (r < 0)
+        pdxi_peer_event(peer, PDXI_PEV_FAILED, r, &why);
+}
+
+static void peer_open_lane(struct pdx_peer *peer, const uint8_t ticket[PDXI_TICKET_LEN])
+{
+    struct pdx_error why;
+    int r =
+        pdxi_lane_tcp.open(peer, ticket, pdxi_control_max_frames(peer->control), &peer->lane, &why);
+
+    if (r < 0)
+        pdxi_peer_lane_lost(peer, &why);
+}
+
+static void peer_give_to_lane(struct pdx_peer *peer, struct pdx_transfer_status *t)
+{
+    struct pdxi_lane *lane = peer->lane;
+
+    pdxi_list_remove(&t->link);
+    pdxi_list_add_tail(&lane->active, &t->link);
+    t->lane = lane;
+    pdxi_transfer_event(t, PDXI_EV_START, NULL);
+}
+
+static void peer_drain_queue(struct pdx_peer *peer)
+{
+    while (!pdxi_list_empty(&peer->queue))
+        peer_give_to_lane(peer,
+                          pdxi_container_of(peer->queue.next, struct pdx_transfer_status, link));
+    peer->lane->ops->kick(peer->lane);
+}
+
+/* Final: the peer leaves the engine's list, and the reactor's reference goes. */
+static void peer_leave(struct pdx_peer *peer)
+{
+    struct pdx_engine *engine = peer->engine;
+
+    if (peer->left)
+        return;
+    peer->left = true;
+    (void)pthread_mutex_lock(&engine->lock);
+    if (!pdxi_list_empty(&peer->link)) {
+        pdxi_list_remove(&peer->link);
+        engine->npeers--;
+    }
+    (void)pthread_mutex_unlock(&engine->lock);
+    pdxi_peer_drop(peer);
+}
+
+static void peer_end_transfers(struct pdx_peer *peer, const struct pdx_error *cause)
+{
+    enum pdxi_transfer_event event = PDXI_EV_PEER_LOST;
+
+    if (peer->step.state == PDX_PEER_CLOSED)
+        event = peer->engine->reactor.stopping ? PDXI_EV_SHUTDOWN : PDXI_EV_CANCEL;
+    peer_fail_all(peer, event, cause);
+}
+
+static void peer_act(struct pdx_peer *peer, unsigned actions, const struct pdx_error *cause)
+{
+    if (actions & PDXI_PACT_DISCONNECT)
+        peer_disconnect(peer);
+    if (actions & PDXI_PACT_FAIL_ALL)
+        peer_end_transfers(peer, cause);
+    if (actions & PDXI_PACT_PAUSE)
+        peer_arm(peer, peer->step.pause_ns);
+    if (actions & PDXI_PACT_RESOLVE)
+        pdxi_resolve_start(peer, peer->lookup = ++peer->engine->next_lookup);
+    if (actions & PDXI_PACT_CONNECT)
+        peer_connect(peer);
+    if (actions & PDXI_PACT_GREET)
+        pdxi_control_greet(peer->control);
+    if (actions & PDXI_PACT_OPEN_LANE)
+        peer_open_lane(peer, pdxi_control_ticket(peer->control));
+    if (actions & PDXI_PACT_DRAIN_QUEUE)
+        peer_drain_queue(peer);
+}
+
+void pdxi_peer_event(struct pdx_peer *peer, enum pdxi_peer_event event, int arg,
+                     const struct pdx_error *cause)
+{
+    enum pdxi_peer_phase was = peer->step.phase;
+    unsigned actions;
+
+    pdxi_peer_get(peer); /* the last reference may go below */
+    actions = pdxi_peer_step(&peer->step, event, arg);
+    if (was == PDXI_PEER_READY && peer->step.phase != PDXI_PEER_READY) {
+        pdxi_stat_add(&peer->engine->stats, PDXI_STAT_PEERS_LOST, event == PDXI_PEV_CLOSE ? 0 : 1);
+        pdxi_count(&peer->losses, event == PDXI_PEV_CLOSE ? 0 : 1);
+    }
+    if (was != PDXI_PEER_READY && peer->step.phase == PDXI_PEER_READY) {
+        pdxi_count(&peer->connects, 1);
+        pdxi_timer_cancel(&peer->engine->reactor.timers, &peer->timer);
+    }
+    if (actions || was != peer->step.phase)
+        peer_show(peer, cause);
+    peer_act(peer, actions, cause);
+    if (peer->step.phase == PDXI_PEER_GONE)
+        peer_leave(peer);
+    pdxi_peer_drop(peer);
+}
+
+/* ---- events ----------------------------------------------------------- */
+
+static void peer_on_timer(struct pdxi_timer *timer, uint64_t now_ns)
+{
+    struct pdx_peer *peer = pdxi_container_of(timer, struct pdx_peer, timer);
+    struct pdx_error why;
+
+    (void)now_ns;
+    if (peer->step.phase == PDXI_PEER_PAUSED) {
+        pdxi_peer_event(peer, PDXI_PEV_PAUSE_OVER, 0, NULL);
+        return;
+    }
+    pdxi_error_set(&why, PDX_EPEER, PDX_COST_PEER, "%s does not answer (%s within the time limit)",
+                   peer->address,
+                   peer->step.phase == PDXI_PEER_CONNECTING ? "no TCP connection"
+                                                            : "connected, but no greeting");
+    pdxi_peer_event(peer, PDXI_PEV_FAILED, PDX_EPEER, &why);
+}
+
+void pdxi_peer_begin(struct pdxi_reactor *r, struct pdxi_cmd *cmd)
+{
+    struct pdx_peer *peer = pdxi_container_of(cmd, struct pdx_peer, begin_cmd);
+
+    if (r->stopping)
+        pdxi_peer_shutdown(peer);
+    else
+        pdxi_peer_event(peer, PDXI_PEV_BEGIN, 0, NULL);
+}
+
+void pdxi_peer_resolved(struct pdx_peer *peer, uint64_t lookup, const struct pdxi_sockaddr *addrs,
+                        int naddrs, const struct pdx_error *why)
+{
+    if (lookup != peer->lookup || peer->step.phase != PDXI_PEER_RESOLVING)
+        return;
+    if (naddrs > 0) {
+        memcpy(peer->addrs, addrs, (size_t)naddrs * sizeof *addrs);
+        pdxi_peer_event(peer, PDXI_PEV_RESOLVED, naddrs, NULL);
+    } else {
+        pdxi_peer_event(peer, PDXI_PEV_FAILED, PDX_EPEER, why);
+    }
+}
+
+void pdxi_peer_shutdown(struct pdx_peer *peer)
+{
+    struct pdx_error why;
+
+    pdxi_error_set(&why, PDX_ESHUTDOWN, PDX_COST_ENGINE, "the engine %s is being destroyed",
+                   peer->engine->name);
+    pdxi_peer_event(peer, PDXI_PEV_CLOSE, 0, &why);
+}
+
+void pdxi_peer_notice(struct pdx_peer *peer, const struct pdx_transfer_status *t)
+{
+    struct pdxi_notice *n;
+    const char *cause = atomic_load_explicit(&t->cause, memory_order_relaxed);
+
+    if (peer->step.phase != PDXI_PEER_READY)
+        return; /* the target learns it from the loss of the session */
+    n = pdxi_pool_get(&peer->engine->pool, sizeof *n);
+    if (!n)
+        return;
+    memset(n, 0, sizeof *n);
+    n->frame.xfer = t->number;
+    n->frame.id = t->id;
+    n->frame.outcome = t->step.code == PDX_CANCELLED || t->step.code == PDX_DEADLINE
+                           ? PDX_INBOUND_ABORTED
+                           : PDX_INBOUND_FAILED;
+    n->frame.err = t->step.err;
+    (void)snprintf(n->frame.text, sizeof n->frame.text, "%s", cause ? cause : "");
+    pdxi_list_add_tail(&peer->notices, &n->link);
+    if (peer->lane && peer->lane->up)
+        peer->lane->ops->kick(peer->lane);
+}
+
+void pdxi_peer_enqueue(struct pdx_peer *peer, struct pdx_transfer_status *t)
+{
+    pdxi_list_add_tail(&peer->queue, &t->link);
+    if (peer->lane && peer->lane->up)
+        peer_drain_queue(peer);
+}
+
+void pdxi_peer_lane_up(struct pdx_peer *peer)
+{
+    peer->lane->up = true;
+    peer->lane_failures = 0;
+    pdxi_peer_event(peer, PDXI_PEV_LANE_UP, 0, NULL);
+}
+
+/* The connection as a whole still stands: one more lane is asked for. */
+static void peer_reopen_lane(struct pdx_peer *peer, const struct pdx_error *cause)
+{
+    if (peer->step.phase != PDXI_PEER_READY || ++peer->lane_failures > LANE_FAILURES_MAX) {
+        pdxi_peer_event(peer, PDXI_PEV_LOST, cause->code, cause);
+        return;
+    }
+    pdxi_log(&peer->engine->log, PDX_LOG_WARN, "engine %s: lane tcp to peer %s is opened again: %s",
+             peer->engine->name, peer->desc.name, cause->text);
+    pdxi_control_ask_ticket(peer->control);
+}
+
+void pdxi_peer_lane_lost(struct pdx_peer *peer, const struct pdx_error *cause)
+{
+    struct pdxi_lane *lane = peer->lane;
+
+    peer->lane = NULL;
+    if (lane)
+        lane->ops->close(lane);
+    peer_reopen_lane(peer, cause);
+}
+
+void pdxi_peer_lane_break(struct pdx_peer *peer, const struct pdx_error *cause)
+{
+    pdxi_count(&peer->lane_breaks, 1);
+    if (peer->lane)
+        peer->lane->broken = true;
+    peer->lane_failures = 0; /* on purpose: says nothing about the path */
+    pdxi_peer_lane_lost(peer, cause);
+}
+
+void pdxi_peer_ticket(struct pdx_peer *peer, const uint8_t ticket[PDXI_TICKET_LEN])
+{
+    if (peer->step.phase == PDXI_PEER_READY && !peer->lane)
+        peer_open_lane(peer, ticket);
+}
+
+/* ---- API -------------------------------------------------------------- */
+
+static void peer_on_close(struct pdxi_reactor *r, struct pdxi_cmd *cmd)
+{
+    struct pdx_peer *peer = pdxi_container_of(cmd, struct pdx_peer, close_cmd);
+    struct pdx_error why;
+
+    (void)r;
+    pdxi_error_set(&why, PDX_ECANCELLED, PDX_COST_PEER, "peer %s was put by the caller",
+                   peer->desc.name);
+    pdxi_peer_event(peer, PDXI_PEV_CLOSE, 0, &why);
+    pdxi_peer_drop(peer);
+}
+
+static void peer_on_supersede(struct pdxi_reactor *r, struct pdxi_cmd *cmd)
+{
+    struct pdx_peer *peer = pdxi_container_of(cmd, struct pdx_peer, supersede_cmd);
+    struct pdx_error why;
+
+    (void)r;
+    pdxi_error_set(&why, PDX_ESTALE, PDX_COST_PEER,
+                   "%s has restarted: a newer incarnation of it was added", peer->desc.name);
+    pdxi_peer_event(peer, PDXI_PEV_SUPERSEDED, 0, &why);
+    pdxi_peer_drop(peer);
+}
+
+static struct pdx_peer *peer_new(struct pdx_engine *engine, const struct pdxi_engine_desc *desc)
+{
+    struct pdx_peer *peer = calloc(1, sizeof *peer);
+
+    if (!peer)
+        return NULL;
+    peer->engine = engine;
+    peer->desc = *desc;
+    atomic_init(&peer->refs, 2); /* the reactor's, and the callers' together */
+    atomic_init(&peer->users, 1);
+    atomic_init(&peer->state, PDX_PEER_CONNECTING);
+    pdxi_error_set(&peer->reason, PDX_EPEER, PDX_COST_PEER,
+                   "the first attempt to reach peer %s at %s is under way", desc->name,
+                   desc->addrs[0]);
+    (void)snprintf(peer->address, sizeof peer->address, "%.*s", PDXI_SOCK_TEXT - 1, desc->addrs[0]);
+    pdxi_peer_step_init(&peer->step);
+    pdxi_list_init(&peer->link);
+    pdxi_list_init(&peer->queue);
+    pdxi_list_init(&peer->notices);
+    pdxi_timer_init(&peer->timer, peer_on_timer);
+    peer->begin_cmd.run = pdxi_peer_begin;
+    peer->close_cmd.run = peer_on_close;
+    peer->supersede_cmd.run = peer_on_supersede;
+    pdxi_engine_get(engine);
+    return peer;
+}
+
+/* Counts one more holder, unless the last one has just gone. */
+static bool peer_share(struct pdx_peer *peer)
+{
+    uint32_t users = atomic_load(&peer->users);
+
+    while (users > 0) {
+        if (atomic_compare_exchange_weak(&peer->users, &users, users + 1))
+            return true;
+    }
+    return false;
+}
+
+/* Under the engine's lock: the same incarnation shared, older ones of the name told. */
+static struct pdx_peer *peer_look_up(struct pdx_engine *engine, const struct pdxi_engine_desc *desc)
+{
+    struct pdx_peer *found = NULL;
+    struct pdxi_list *pos;
+
+    pdxi_list_for_each (pos, &engine->peers) {
+        struct pdx_peer *peer = pdxi_container_of(pos, struct pdx_peer, link);
+
+        if (memcmp(peer->desc.incarnation, desc->incarnation, PDX_INCARNATION_LEN) == 0) {
+            if (!found && peer_share(peer))
+                found = peer;
+        } else if (strcmp(peer->desc.name, desc->name) == 0 &&
+                   !atomic_exchange(&peer->superseded, 1)) {
+            pdxi_peer_get(peer);
+            if (!pdxi_reactor_post(&engine->reactor, &peer->supersede_cmd))
+                pdxi_peer_drop(peer);
+        }
+    }
+    return found;
+}
+
+/* A descriptor that names only loopback addresses serves only its own machine. */
+static int peer_check_host(const struct pdx_engine *engine, const struct pdxi_engine_desc *desc,
+                           struct pdx_error *why)
+{
+    struct pdxi_sockaddr a;
+
+    if (memcmp(desc->host, engine->desc->host, PDXI_HOST_LEN) == 0)
+        return 0;
+    for (uint32_t i = 0; i < desc->naddrs; i++) {
+        if (pdxi_sock_lookup(desc->addrs[i], true, &a, 1, NULL) < 1 || !pdxi_sock_is_loopback(&a))
+            return 0;
+    }
+    return pdxi_refuse(why, PDX_EINVAL,
+                       "peer %s is on another host but advertises only loopback (%s); this engine, "
+                       "%s, has %s; set pdx_engine_opts.advertise (and bind) on the peer",
+                       desc->name, desc->addrs[0], engine->name, engine->advertised);
+}
+
+int pdx_peer_add(struct pdx_engine *engine, const void *desc, size_t len,
+                 struct pdx_peer **ret_peer, struct pdx_error *why)
+{
+    struct pdxi_engine_desc d;
+    struct pdx_peer *peer;
+    int r;
+
+    r = pdxi_engine_desc_decode(desc, len, &d, why);
+    if (r == 0)
+        r = peer_check_host(engine, &d, why);
+    if (r < 0)
+        return r;
+    (void)pthread_mutex_lock(&engine->lock);
+    peer = peer_look_up(engine, &d);
+    if (peer) {
+        /* shared */
+    } else if (engine->npeers >= engine->max_peers) {
+        r = pdxi_refuse(why, PDX_EAGAIN, "engine %s has %u peers already (option max_peers)",
+                        engine->name, engine->npeers);
+    } else if (!(peer = peer_new(engine, &d))) {
+        r = pdxi_refuse(why, PDX_ENOMEM, "no memory for a peer");
+    } else if (!pdxi_reactor_post(&engine->reactor, &peer->begin_cmd)) {
+        r = pdxi_refuse(why, PDX_ESHUTDOWN, "engine %s is being destroyed", engine->name);
+        atomic_store(&peer->refs, 1);
+    } else {
+        pdxi_list_add_tail(&engine->peers, &peer->link);
+        engine->npeers++;
+    }
+    (void)pthread_mutex_unlock(&engine->lock);
+    if (r == PDX_ESHUTDOWN)
+        pdxi_peer_drop(peer);
+    if (r == 0)
+        *ret_peer = peer;
+    return r;
+}
+
+void pdx_peer_put(struct pdx_peer *peer)
+{
+    if (!peer || atomic_fetch_sub(&peer->users, 1) != 1)
+        return;
+    if (!pdxi_reactor_post(&peer->engine->reactor, &peer->close_cmd))
+        pdxi_peer_drop(peer);
+}
+
+enum pdx_peer_state pdx_peer_state(const struct pdx_peer *peer, struct pdx_error *why)
+{
+    enum pdx_peer_state state = atomic_load(&peer->state);
+
+    if (!why)
+        return state;
+    (void)pthread_mutex_lock(&peer->engine->lock);
+    state = atomic_load(&peer->state);
+    if (state == PDX_PEER_UP)
+        memset(why, 0, sizeof *why);
+    else
+        *why = peer->reason;
+    (void)pthread_mutex_unlock(&peer->engine->lock);
+    return state;
+}
+
+const char *pdx_peer_state_name(enum pdx_peer_state state)
+{
+    switch (state) {
+    case PDX_PEER_CONNECTING:
+        return "connecting";
+    case PDX_PEER_UP:
+        return "up";
+    case PDX_PEER_DOWN:
+        return "down";
+    case PDX_PEER_STALE:
+        return "stale";
+    case PDX_PEER_CLOSED:
+        return "closed";
+    }
+    return "?";
+}
+
+int pdx_peer_wait_up(struct pdx_peer *peer, uint64_t timeout_ns, struct pdx_error *why)
+{
+    uint64_t until_ns = pdxi_after_ns(pdxi_now_ns(), timeout_ns);
+
+    if (pdxi_reactor_is_any())
+        return pdxi_refuse(why, PDX_EREACTOR, "pdx_peer_wait_up would block a callback");
+    for (;;) {
+        enum pdx_peer_state state = pdx_peer_state(peer, why);
+
+        if (state == PDX_PEER_UP)
+            return 0;
+        if (state == PDX_PEER_STALE)
+            return PDX_ESTALE;
+        if (state == PDX_PEER_CLOSED)
+            return PDX_ESHUTDOWN;
+        if (pdxi_now_ns() >= until_ns) {
+            if (why)
+                why->code = PDX_ETIMEDOUT;
+            return PDX_ETIMEDOUT;
+        }
+        pdxi_futex_wait(&peer->state, state, until_ns);
+    }
+}
+
+void pdx_peer_info(const struct pdx_peer *peer, struct pdx_peer_info *ret_info)
+{
+    memset(ret_info, 0, sizeof *ret_info);
+    memcpy(ret_info->name, peer->desc.name, sizeof ret_info->name);
+    memcpy(ret_info->incarnation, peer->desc.incarnation, PDX_INCARNATION_LEN);
+    (void)pthread_mutex_lock(&peer->engine->lock);
+    ret_info->state = atomic_load(&peer->state);
+    (void)snprintf(ret_info->address, sizeof ret_info->address, "%s", peer->address);
+    (void)pthread_mutex_unlock(&peer->engine->lock);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a planner answers: which local tensor goes to which remote one, and
+ * which slices of their items. The memory is the caller's, sized before the
+ * planner runs, so a planner can't fail for want of it.
+ */
+#ifndef PDXI_STATE_PLAN_PAYLOAD_H
+#define PDXI_STATE_PLAN_PAYLOAD_H
+
+#include "state/plan/findings.h"
+#include "state/plan/tensor.h"
+#include <pdx/transfer.h>
+
+struct pdxi_match {
+    uint32_t local; /* positions in the tensors of struct pdxi_ask */
+    uint32_t remote;
+    uint32_t first_slice;
+    uint32_t nslices; /* 0: whole items */
+};
+
+struct pdxi_payload {
+    struct pdxi_match *matches; /* room for one per local tensor */
+    uint32_t nmatches;          /* 0: another rank sends these bytes, or there are none */
+    struct pdx_slice *slices;   /* room for slices_cap */
+    uint32_t nslices;
+    uint32_t slices_cap; /* the sum of max(1, ngroups) over the local tensors */
+    uint8_t *used;       /* scratch: room for one per remote tensor */
+};
+
+/* The question put to a planner. */
+struct pdxi_ask {
+    const char *what; /* "kv", "component 1 (swa)", for its sentences */
+    const struct pdxi_rank *local;
+    const struct pdxi_rank *remote;
+    struct pdxi_tensors local_tensors;
+    struct pdxi_tensors remote_tensors;
+    const char *type; /* of a state component, else NULL */
+    bool trust;       /* PDX_ROUTE_TRUST_PAIRING */
+};
+
+/* Pairs `nlocal` tensors from `local` on with `nremote` from `remote` on, and appends the matches.
+ * By layer number where told, repeated numbers in order of appearance; where not, `counted` tensors
+ * are numbered from start_layer on, and others pair by position. Returns false, with a finding,
+ * when they do not pair. */
+bool pdxi_payload_pair(struct pdxi_payload *p, const struct pdxi_ask *ask, uint32_t local,
+                       uint32_t nlocal, uint32_t remote, uint32_t nremote, bool counted,
+                       struct pdxi_findings *f);
+
+/* Appends a slice. What was appended since p->nslices was `first` is one list. */
+void pdxi_payload_add(struct pdxi_payload *p, const struct pdx_slice *slice);
+
+/* Gives the list that begins at `first` to `m`, the last match so far, or lets it share an equal
+ * list of a match not far before it. */
+void pdxi_payload_close(struct pdxi_payload *p, uint32_t first, struct pdxi_match *m);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What planners know of one side: its ranks, and tensors as plain values
+ * without memory behind them.
+ */
+#ifndef PDXI_STATE_PLAN_TENSOR_H
+#define PDXI_STATE_PLAN_TENSOR_H
+
+#include <pdx/layout.h>
+
+struct pdxi_tensor {
+    uint64_t off; /* bytes into the region where item 0 starts */
+    uint64_t len;
+    uint64_t item_len;
+    uint64_t shard_dim;     /* units of the split axis on this rank; 0: not split or not told */
+    uint64_t outer;         /* rows in front of the split axis, at least 1 */
+    const uint64_t *groups; /* unsplit widths of the axis' blocks; borrowed from the layout */
+    uint32_t ngroups;       /* 0: one block */
+    uint32_t region;        /* number in the layout's table */
+    int32_t layer;          /* PDX_LAYER_NONE: not told */
+};
+
+struct pdxi_tensors {
+    const struct pdxi_tensor *at;
+    uint32_t n;
+};
+
+struct pdxi_rank {
+    uint32_t tp_size;
+    uint32_t tp_rank; /* below tp_size */
+    uint32_t pp_size;
+    uint32_t pp_rank;
+    enum pdx_kv_kind kv_kind;
+    uint32_t page_size;
+    uint64_t kv_heads; /* of the model before splitting; 0: not known */
+    uint32_t start_layer;
+};
+
+#endif
