@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two layouts as peers might send them: three bytes that tell the length of
- * the first, the first, then the second (or the first again). What is accepted
- * encodes to bytes that decode to the same; what pairs moves only bytes inside
- * the items, within 64 bits.
+ * Two layouts as peers might send them: three bytes with the length of the
+ * first and, as top bit, whether the pairing is trusted; the first; the second
+ * (or none, then the first is paired with itself). What is accepted encodes to
+ * bytes that decode to the same; what pairs moves only bytes inside the items,
+ * within 64 bits.
  */
 #include "fuzz.h"
 
@@ -87,10 +88,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct pdx_layout *first, *second = NULL;
     size_t len;
+    bool trust;
 
     if (size < 3)
         return 0;
-    len = (size_t)data[0] | (size_t)data[1] << 8 | (size_t)data[2] << 16;
+    len = (size_t)data[0] | (size_t)data[1] << 8 | (size_t)(data[2] & 0x7f) << 16;
+    trust = data[2] & 0x80;
     data += 3;
     size -= 3;
     if (len > size)
@@ -99,7 +102,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (len < size)
         second = layout_of(data + len, size - len);
     if (first)
-        check_pairing(first, second ? second : first, size % 2);
+        check_pairing(first, second ? second : first, trust);
     pdx_layout_destroy(first);
     pdx_layout_destroy(second);
     return 0;

@@ -283,7 +283,7 @@ struct chain {
     struct conf *c;
     struct pdx_transfer_status *victims[64];
     int left;
-    int rc; /* of the submission that failed */
+    atomic_int rc; /* of the submission that failed */
     atomic_bool ended;
 };
 
@@ -295,12 +295,15 @@ static void chain_submit(struct chain *chain)
     struct pdx_seg seg = {0, 0, 100};
     struct pdx_transfer_status *st;
     struct ts_pair *p = &chain->c->pair;
+    int rc;
 
     opts.callback = chain_next;
     opts.callback_ctx = chain;
-    chain->rc = pdx_write(p->peer, p->ra, &p->remote, &seg, 1, &opts, &st, NULL);
-    if (chain->rc < 0)
+    rc = pdx_write(p->peer, p->ra, &p->remote, &seg, 1, &opts, &st, NULL);
+    if (rc < 0) {
+        atomic_store(&chain->rc, rc);
         atomic_store(&chain->ended, true);
+    }
 }
 
 static void chain_next(void *ctx, struct pdx_transfer_status *status)
@@ -328,7 +331,7 @@ static void test_callback_may_submit_cancel_and_put(void **state)
         chain.victims[i] = ts_mute_write(&c->mute, c->pair.ra, NULL);
     chain_submit(&chain);
     ts_until(atomic_load(&chain.ended));
-    assert_int_equal(chain.rc, 0);
+    assert_int_equal(atomic_load(&chain.rc), 0);
     assert_int_equal(chain.left, -1);
     for (int i = 0; i < 64; i++) {
         ts_ended(chain.victims[i], PDX_CANCELLED, PDX_ECANCELLED);

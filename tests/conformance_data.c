@@ -482,6 +482,7 @@ static void test_local_level_frees_the_source(void **state)
         ts_finish(ts_write(&c->pair, 0, 0, len, &opts));
         memset(c->pair.ma.p, UNTOUCHED, len);
         ts_until(ts_counters(c->pair.b).bytes_in_written == round * len);
+        ts_sync(c->pair.b);
         ts_assert_pattern(c->pair.mb.p, 0, len, round);
     }
 }

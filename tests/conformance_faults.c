@@ -6,6 +6,7 @@
 #include "conformance.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #define REGION_LEN ((uint64_t)1 << 20)
 #define CHILD_SEED 7
@@ -220,6 +221,45 @@ static void test_silent_peer_is_lost_by_keepalive(void **state)
     ts_finish(ts_write(&c->pair, 0, 0, REGION_LEN, NULL));
 }
 
+/* The code of the child's record of a's transfer `id`; 0 when there is none. */
+static int record_at_child(struct conf *c, uint64_t id)
+{
+    char inc[2 * PDX_INCARNATION_LEN + 1];
+    struct pdx_engine_info info;
+
+    pdx_engine_info(c->pair.a, &info);
+    ts_hex(info.incarnation, PDX_INCARNATION_LEN, inc);
+    return atoi(ts_child_ask(&c->child, "inbound %s %llu", inc, (unsigned long long)id));
+}
+
+/* The target was frozen for so long that the connection was given up, and the transfer ended
+ * meanwhile. When it thaws, its record does not stay in progress for ever. */
+static void test_frozen_target_learns_of_the_end(void **state)
+{
+    struct conf *c = *state;
+    const struct ts_child_opts child = {
+        .name = "child", .seed = CHILD_SEED, .keepalive_ms = TS_SCALE(50, 200)};
+    struct pdx_submit_opts opts = PDX_SUBMIT_OPTS_INIT;
+    struct pdx_transfer_status *st;
+    struct pdx_peer_counters pc;
+
+    conf_open_child(c, &child);
+    opts.id = 33;
+    opts.flags = PDX_SUBMIT_TRACK;
+    st = conf_long_write(c, 60000, REGION_LEN, &opts);
+    ts_until(record_at_child(c, 33) == PDX_INBOUND_IN_PROGRESS);
+    ts_child_stop(&c->child);
+    ts_until((pdx_peer_counters(c->pair.peer, &pc), pc.losses >= 1));
+    pdx_transfer_cancel(st);
+    assert_int_equal(pdx_transfer_wait(st, TS_LONG), 0);
+    assert_int_not_equal(pdx_transfer_code(st), PDX_DONE);
+    pdx_transfer_put(st);
+    ts_child_continue(&c->child);
+    ts_until(pdx_peer_state(c->pair.peer, NULL) == PDX_PEER_UP);
+    ts_until(record_at_child(c, 33) == PDX_INBOUND_FAILED ||
+             record_at_child(c, 33) == PDX_INBOUND_ABORTED);
+}
+
 /* An idle connection is kept alive by both ends' probes. */
 static void test_idle_peer_is_kept(void **state)
 {
@@ -413,6 +453,7 @@ static const struct CMUnitTest cases[] = {
     CONF_CHILD(test_killed_peer_ends_every_transfer),
     CONF_CHILD(test_killed_idle_peer_is_noticed),
     CONF_NONE(test_silent_peer_is_lost_by_keepalive),
+    CONF_NONE(test_frozen_target_learns_of_the_end),
     CONF_NONE(test_idle_peer_is_kept),
     CONF_CHILD(test_restarted_peer_is_usable_at_once),
     CONF_CHILD(test_restart_on_the_same_port_is_seen_as_stale),

@@ -8,23 +8,8 @@
 #include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
-
-/* Resident memory of this process, bytes. */
-static uint64_t resident(void)
-{
-    FILE *f = fopen("/proc/self/statm", "re");
-    unsigned long pages = 0;
-
-    assert_non_null(f);
-    if (fscanf(f, "%*u %lu", &pages) != 1)
-        pages = 0;
-    (void)fclose(f);
-    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
-}
 
 #define MANY     100000
 #define MANY_LEN ((uint64_t)8)
@@ -100,14 +85,14 @@ static void test_segments_are_generated_not_listed(void **state)
     for (int round = 0; round < 2; round++) { /* the first fills pools and buffers */
         ts_mallocs_mark();
         before = ts_mallocs_now();
-        before_resident = resident();
+        before_resident = ts_resident();
         ts_ok(pdx_submit_prepared(prepared, NULL, NULL, &st, &why), &why);
         ts_finish(st);
         if (ts_mallocs_counted() && ts_mallocs_now().peak - before.live > bound)
             ts_fail(__FILE__, __LINE__, "%llu bytes were allocated",
                     (unsigned long long)(ts_mallocs_now().peak - before.live));
         if (ts_mallocs_counted() && round == 1)
-            assert_true(resident() <= before_resident + bound);
+            assert_true(ts_resident() <= before_resident + bound);
     }
     pdx_prepared_put(prepared);
     for (uint64_t i = 0; i < rows; i++)

@@ -241,8 +241,8 @@ static void test_queue_outlives_its_engine(void **state)
 
     for (uint64_t i = 0; i < 4; i++)
         pdx_transfer_put(write_endless(c, cq, i));
-    ts_mute_close(&c->mute);
     ts_pair_close(&c->pair);
+    ts_mute_close(&c->mute);
     assert_int_equal(pdx_cq_poll(cq, done, 4), 4);
     for (int i = 0; i < 4; i++)
         assert_int_equal(done[i].code, PDX_CANCELLED);

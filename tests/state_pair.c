@@ -66,7 +66,7 @@ void pair_item_len(struct pdx_tensor *t, uint64_t item_len)
 
 void pair_layouts(struct pair *p)
 {
-    struct pdx_layout *made;
+    struct pdx_layout *made = NULL;
     size_t len;
     uint8_t *buf;
 

@@ -1,11 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #define CANARY 0xc5
+
+#if TS_TSAN
+/* ThreadSanitizer notes what send() has read when the call returns. By then the bytes may have
+ * arrived at another engine of this process, and their memory may rightly be in use again. */
+const char *__tsan_default_options(void);
+
+const char *__tsan_default_options(void)
+{
+    return "intercept_send=0";
+}
+#endif
 
 uint64_t ts_now(void)
 {
@@ -34,6 +47,18 @@ void ts_pause(void)
     struct timespec ts = {.tv_nsec = 200000};
 
     (void)nanosleep(&ts, NULL);
+}
+
+uint64_t ts_resident(void)
+{
+    FILE *f = fopen("/proc/self/statm", "re");
+    unsigned long pages = 0;
+
+    assert_non_null(f);
+    if (fscanf(f, "%*u %lu", &pages) != 1)
+        pages = 0;
+    (void)fclose(f);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 void ts_fail(const char *file, int line, const char *fmt, ...)

@@ -17,14 +17,19 @@
 #include <cmocka.h>
 #include <pdx/pdx.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define TS_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define TS_SANITIZED 1
+#if defined(__has_feature)
+#define TS_HAS_FEATURE(f) __has_feature(f)
+#else
+#define TS_HAS_FEATURE(f) 0
 #endif
+#if defined(__SANITIZE_THREAD__) || TS_HAS_FEATURE(thread_sanitizer)
+#define TS_TSAN 1
+#else
+#define TS_TSAN 0
 #endif
-#ifndef TS_SANITIZED
+#if TS_TSAN || defined(__SANITIZE_ADDRESS__) || TS_HAS_FEATURE(address_sanitizer)
+#define TS_SANITIZED 1
+#else
 #define TS_SANITIZED 0
 #endif
 
@@ -101,6 +106,9 @@ struct pdx_region *ts_region(struct pdx_engine *engine, struct ts_mem *m, uint32
 struct pdx_remote ts_remote(const struct pdx_region *region);
 struct pdx_peer *ts_peer(struct pdx_engine *engine, const struct pdx_engine *of);
 struct pdx_engine_counters ts_counters(const struct pdx_engine *engine);
+/* A round trip through the reactor. What a peer's message or a counter says about this engine's
+ * memory is true without it; ThreadSanitizer sees an order only with it. */
+void ts_sync(struct pdx_engine *engine);
 
 /* Two engines of this process: a submits, b is the target. Each has one region. */
 struct ts_pair {
@@ -166,6 +174,9 @@ struct ts_mallocs {
     uint64_t live;  /* bytes allocated and not freed */
     uint64_t peak;  /* of live, since ts_mallocs_mark */
 };
+
+/* Resident memory of this process, bytes; also what does not come from malloc. */
+uint64_t ts_resident(void);
 
 bool ts_mallocs_counted(void); /* false under sanitizers, which have an allocator of their own */
 void ts_mallocs_mark(void);

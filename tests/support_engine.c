@@ -90,6 +90,16 @@ struct pdx_engine_counters ts_counters(const struct pdx_engine *engine)
     return c;
 }
 
+void ts_sync(struct pdx_engine *engine)
+{
+    struct pdx_region *region;
+    struct pdx_error why;
+    char byte;
+
+    ts_ok(pdx_region_register(engine, &byte, 1, NULL, &region, &why), &why);
+    ts_ok(pdx_region_deregister(region, 0, &why), &why);
+}
+
 void ts_pair_open(struct ts_pair *p, const struct pdx_engine_opts *a,
                   const struct pdx_engine_opts *b, size_t len)
 {

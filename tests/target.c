@@ -236,6 +236,7 @@ static bool obey(struct target *t, char *line)
         return false;
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         if (strcmp(word, commands[i].name) == 0) {
+            ts_sync(t->engine);
             commands[i].fn(t);
             return true;
         }

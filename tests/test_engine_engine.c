@@ -64,8 +64,8 @@ static void test_engine_needs_no_options(void **state)
     (void)state;
     ts_ok(pdx_engine_create(NULL, &engine, &why), &why);
     pdx_engine_info(engine, &info);
-    (void)snprintf(name, sizeof name, "pdx-%d", (int)getpid());
-    assert_string_equal(info.name, name);
+    (void)snprintf(name, sizeof name, "pdx-%d-", (int)getpid());
+    assert_int_equal(strncmp(info.name, name, strlen(name)), 0);
     ts_text_has(info.address, "127.0.0.1:");
     assert_true(info.port > 0);
     assert_true(info.io_reason[0] != '\0');

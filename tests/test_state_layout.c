@@ -6,6 +6,7 @@
  */
 #include "base/pack.h"
 #include "fake_engine.h"
+#include "state/layout.h"
 #include "support.h"
 
 #include <setjmp.h>
@@ -15,6 +16,8 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+#include "wire_vectors.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -559,6 +562,37 @@ static void test_layout_limits_hold_on_the_wire(void **state)
     free(buf);
 }
 
+/* The example that doc/state.md points to. */
+static void test_documented_layout_is_read_and_written(void **state)
+{
+    struct pdx_layout *l;
+    struct pdx_error why;
+    uint8_t doc[1024];
+    uint8_t buf[1024];
+    size_t len = wire_vector("layout", doc, sizeof doc);
+
+    (void)state;
+    if (pdx_layout_decode(doc, len, &l, &why) < 0)
+        fail_msg("%s", why.text);
+    assert_int_equal(l->engine_rank, 3);
+    assert_int_equal(l->rank.tp_rank, 1);
+    assert_int_equal(l->rank.page_size, 64);
+    assert_string_equal(l->dtype, "bfloat16");
+    assert_int_equal(l->regions[0].remote.id, 7);
+    assert_int_equal(pdxi_layout_kv(l).n, 2);
+    assert_int_equal(pdxi_layout_kv(l).at[1].off, 65536000);
+    assert_int_equal(pdxi_layout_kv(l).at[1].layer, 3);
+    assert_int_equal(pdxi_layout_aux(l).at[0].layer, PDX_LAYER_NONE);
+    assert_int_equal(l->ncomponents, 1);
+    assert_string_equal(l->components[0].type, "mamba");
+    assert_int_equal(pdxi_layout_component(l, 0).at[0].outer, 3);
+    assert_int_equal(pdxi_layout_component(l, 0).at[0].groups[2], 4096);
+    assert_int_equal(pdxi_layout_component(l, 0).at[1].shard_dim, 16);
+    assert_int_equal(pdx_layout_encode(l, buf, sizeof buf), len);
+    assert_memory_equal(buf, doc, len);
+    pdx_layout_destroy(l);
+}
+
 /* The largest number of tensors, each in a region of its own. */
 static void test_largest_layout_goes_over_the_wire(void **state)
 {
@@ -633,6 +667,7 @@ int main(void)
         cmocka_unit_test_teardown(test_layout_of_another_version_or_kind_is_refused, reset),
         cmocka_unit_test_teardown(test_decoded_layout_obeys_the_same_rules, reset),
         cmocka_unit_test_teardown(test_layout_limits_hold_on_the_wire, reset),
+        cmocka_unit_test(test_documented_layout_is_read_and_written),
         cmocka_unit_test_teardown(test_largest_layout_goes_over_the_wire, reset),
         cmocka_unit_test_teardown(test_decoding_a_layout_takes_memory_by_its_length, reset),
     };

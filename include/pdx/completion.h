@@ -19,13 +19,14 @@ struct pdx_completion {
     void *ctx;                   /* pdx_submit_opts.cq_ctx */
     enum pdx_transfer_code code; /* terminal */
     int err;                     /* enum pdx_err; 0 for DONE */
-    uint64_t bytes;              /* confirmed by the peer */
+    uint64_t bytes;              /* confirmed by the peer; LOCAL level: so far */
 };
 
 /* Creates a queue with room for `depth` completions that were not polled yet. A submission that
- * names the queue reserves a place or is refused with PDX_EAGAIN, so a completion is never lost.
+ * names the queue reserves a place, until its completion was polled, or is refused with PDX_EAGAIN;
+ * so a completion is never lost.
  * Units: depth 1 .. 2^20; rounded up to a power of two.
- * Errors: PDX_EINVAL, PDX_ENOMEM, PDX_ESYS (eventfd). Thread: any.
+ * Errors: PDX_EINVAL (depth), PDX_ENOMEM, PDX_ESYS (eventfd). Thread: any.
  * Lifetime: until pdx_cq_destroy. */
 PDX_API int pdx_cq_create(struct pdx_engine *engine, size_t depth, struct pdx_cq **ret_cq,
                           struct pdx_error *why);
@@ -43,8 +44,9 @@ PDX_API int pdx_cq_fd(const struct pdx_cq *cq);
  * Returns: how many. Errors: none. Thread: any, several at once; never blocks. */
 PDX_API int pdx_cq_poll(struct pdx_cq *cq, struct pdx_completion *completions, int cap);
 
-/* As pdx_cq_poll, but waits for the first one.
- * Returns: how many, or PDX_ETIMEDOUT, PDX_EREACTOR. Thread: any but the reactor. */
+/* As pdx_cq_poll, but waits for the first one. cap is at least 1.
+ * Returns: how many. Errors: PDX_ETIMEDOUT, PDX_EINVAL (cap below 1), PDX_EREACTOR.
+ * Thread: any but a reactor; blocks. */
 PDX_API int pdx_cq_wait(struct pdx_cq *cq, struct pdx_completion *completions, int cap,
                         uint64_t timeout_ns);
 

@@ -62,7 +62,7 @@ typedef void (*pdx_inbound_fn)(void *ctx, const struct pdx_inbound *rec);
 
 struct pdx_engine_opts {
     size_t size;           /* set by pdx_engine_opts_init */
-    const char *name;      /* "decode-0"; default "pdx-<pid>". Copied */
+    const char *name;      /* "decode-0"; default "pdx-<pid>-<random>". Copied */
     const char *bind;      /* where to listen, "host:port", "[v6]:port" or "name:port"; port 0 lets
                               the kernel choose. Default "127.0.0.1:0". NULL: default. Copied */
     const char *advertise; /* addresses that peers shall use, comma-separated "host" or "host:port";
@@ -71,9 +71,10 @@ struct pdx_engine_opts {
                               last. A wildcard here is refused. Copied */
     enum pdx_io io;
     uint64_t deadline_ns;  /* of transfers that give none; default 30 s */
-    uint64_t keepalive_ns; /* idle connections are probed this often; a peer that is silent for
-                              twice as long is lost. Default 2 s, least 10 ms */
-    uint64_t connect_timeout_ns; /* one attempt per address; default 5 s */
+    uint64_t keepalive_ns; /* peers are probed this often; one that is silent for twice as long is
+                              lost. Default 2 s; 10 ms .. 1 h */
+    uint64_t connect_timeout_ns; /* until the first lane is open, per address, at most 1 s for all
+                                    but the last one; default 5 s */
     uint64_t drain_ns; /* how long a cancelled or overdue transfer waits for the peer to confirm
                           before its connection is broken; default 10 ms */
     uint64_t spin_ns;  /* the reactor polls this long after activity before it sleeps;
@@ -85,8 +86,8 @@ struct pdx_engine_opts {
     uint32_t
         max_inbound; /* inbound records kept; the oldest finished one goes first; default 65536 */
     uint64_t inbound_age_ns;      /* finished inbound records older than this go; default 300 s */
-    const char *tcp_congestion;   /* per socket; default "cubic", then "reno" if not permitted; ""
-                                 keeps   the system's. Copied */
+    const char *tcp_congestion;   /* of data connections; default "cubic", then "reno" if not
+                                     permitted; "" keeps the system's. Copied */
     pdx_log_fn log;               /* NULL: nothing is logged */
     void *log_ctx;                /* borrowed until destroy returns */
     enum pdx_log_level log_level; /* default PDX_LOG_INFO */
@@ -99,17 +100,20 @@ PDX_API void pdx_engine_opts_init(struct pdx_engine_opts *opts);
 
 /* Creates an engine, binds its listener and starts its reactor thread.
  * Returns: 0, and *ret_engine. `opts` may be NULL for the defaults.
- * Errors: PDX_EINVAL (an option; the text names it and its limits), PDX_ESYS (bind, socket, thread;
- *   the text has the address and the reason), PDX_EUNSUPPORTED (PDX_IO_URING where the kernel
- *   refuses it), PDX_ENOMEM.
+ * Errors:
+ * - PDX_EINVAL: an option; the text names it and its limits
+ * - PDX_ESYS: bind, socket, thread; the text has the address and the reason
+ * - PDX_EUNSUPPORTED: PDX_IO_URING where the kernel refuses it
+ * - PDX_ENOMEM
  * Thread: any. May block while a host name in `bind` is resolved.
  * Lifetime: until pdx_engine_destroy. */
 PDX_API int pdx_engine_create(const struct pdx_engine_opts *opts, struct pdx_engine **ret_engine,
                               struct pdx_error *why);
 
 /* Stops the engine: every unfinished transfer ends PDX_CANCELLED with PDX_ESHUTDOWN, connections
- * close, the thread is joined. Handles of transfers, peers, regions and queues stay valid until
- * they are put or destroyed. NULL is permitted. After return nothing of the engine touches memory.
+ * close, the thread is joined. Handles of transfers, peers, regions, prepared jobs and queues stay
+ * valid until they are put or destroyed. NULL is permitted. After return nothing of the engine
+ * touches memory.
  * Thread: any but the reactor (from a callback the call does nothing and returns PDX_EREACTOR).
  * Errors: PDX_EREACTOR. Lifetime: `engine` is invalid afterwards. */
 PDX_API int pdx_engine_destroy(struct pdx_engine *engine);
@@ -142,18 +146,18 @@ struct pdx_engine_counters {
     uint64_t transfers_cancelled;
     uint64_t transfers_deadline;
     uint64_t transfers_stale;
-    uint64_t transfers_refused;  /* submissions that returned an error */
+    uint64_t transfers_refused;  /* calls that submit and returned an error */
     uint64_t transfers_inflight; /* submitted and not terminal */
     uint64_t bytes_written;      /* payload of our writes, confirmed by the peers */
     uint64_t bytes_read;         /* payload of our reads */
     uint64_t bytes_in_written;   /* payload that peers wrote here */
     uint64_t bytes_in_read;      /* payload that peers read from here */
     uint64_t segments;           /* table entries of our writes and reads */
-    uint64_t frames_sent;
-    uint64_t frames_received;
-    uint64_t retries;  /* transfers that went on over a new connection */
-    uint64_t peers;    /* outgoing, now */
-    uint64_t sessions; /* incoming, now */
+    uint64_t frames_sent;        /* of own transfers */
+    uint64_t frames_received;    /* of every kind */
+    uint64_t retries;            /* transfers that went on over a new connection */
+    uint64_t peers;              /* outgoing, now */
+    uint64_t sessions;           /* incoming, now */
     uint64_t peers_lost;
     uint64_t sessions_lost;
     uint64_t garbage;         /* connections closed because of bytes that are not the protocol */
@@ -161,9 +165,9 @@ struct pdx_engine_counters {
     uint64_t inbound_records; /* now */
     uint64_t inbound_evicted; /* finished records dropped because of max_inbound */
     uint64_t inbound_aged;    /* finished records dropped because of inbound_age_ns */
-    uint64_t again;           /* refusals with PDX_EAGAIN */
+    uint64_t again;           /* those of transfers_refused that returned PDX_EAGAIN */
     uint64_t wakeups;         /* times the reactor slept and woke */
-    uint64_t syscalls;        /* made by the reactor: waits, sends, receives */
+    uint64_t syscalls;        /* made by the reactor: waits, sends, receives, looks for errors */
 };
 
 /* Thread: any. Errors: none. */
@@ -172,15 +176,17 @@ PDX_API void pdx_engine_counters(const struct pdx_engine *engine,
 
 /* The inbound record of transfer `id` of the initiator `incarnation`.
  * Returns: 0 and a copy in *ret_rec. With `forget`, a finished record is removed.
- * Errors: PDX_ENOENT (nothing arrived yet, or the record was dropped).
+ * Errors:
+ * - PDX_ENOENT: nothing arrived yet, or the record was dropped
+ * - PDX_ESHUTDOWN: the engine ends, and there is no such record
  * Thread: any. Lifetime: the copy is the caller's. */
 PDX_API int pdx_inbound_get(struct pdx_engine *engine,
                             const uint8_t incarnation[PDX_INCARNATION_LEN], uint64_t id,
                             bool forget, struct pdx_inbound *ret_rec);
 
 /* As pdx_inbound_get, but waits until the record has a final code.
- * Errors: PDX_ETIMEDOUT, PDX_ESHUTDOWN, PDX_EREACTOR.
- * Thread: any but the reactor; blocks. */
+ * Errors: PDX_ETIMEDOUT, PDX_ESHUTDOWN (the engine ends), PDX_EREACTOR.
+ * Thread: any but a reactor; blocks. */
 PDX_API int pdx_inbound_wait(struct pdx_engine *engine,
                              const uint8_t incarnation[PDX_INCARNATION_LEN], uint64_t id,
                              uint64_t timeout_ns, bool forget, struct pdx_inbound *ret_rec);

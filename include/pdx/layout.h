@@ -84,15 +84,21 @@ struct pdx_layout_desc {
 
 /* Checks a description and copies it.
  * Shape: at most 16384 tensors and 64 components.
- * Errors: PDX_EINVAL (all that is wrong in one text: which tensor, which values), PDX_ERANGE
- * (tensors that leave their regions, and nothing else), PDX_ENOMEM. Thread: any. Lifetime: borrows
- * the regions until destroyed; copies everything else. */
+ * Errors:
+ * - PDX_EINVAL: all that is wrong in one text: which tensor, which values
+ * - PDX_ERANGE: tensors leave their regions, and nothing else is wrong
+ * - PDX_ENOMEM
+ * Thread: any. Lifetime: borrows the regions until destroyed; copies everything else. */
 PDX_API int pdx_layout_create(const struct pdx_layout_desc *desc, struct pdx_layout **ret_layout,
                               struct pdx_error *why);
 
 /* Reads a layout that another engine encoded.
- * Errors: PDX_EPROTO (the text says where), PDX_EVERSION, PDX_ENOMEM. Memory is bounded by `len`.
- * Thread: any. Lifetime: borrows nothing; until destroyed. */
+ * Errors:
+ * - PDX_EPROTO: the text says where
+ * - PDX_EVERSION
+ * - PDX_ENOMEM
+ * - PDX_EINVAL: NULL
+ * Memory is bounded by `len`. Thread: any. Lifetime: borrows nothing; until destroyed. */
 PDX_API int pdx_layout_decode(const void *buf, size_t len, struct pdx_layout **ret_layout,
                               struct pdx_error *why);
 

@@ -26,16 +26,20 @@ enum pdx_peer_state {
 
 /* Adds a peer by its descriptor and starts to connect. A second add of the same incarnation gives
  * the same peer once more (counted). Adding a new incarnation of a known name ends the old one
- * PDX_PEER_STALE; its transfers end PDX_STALE.
- * Errors: PDX_EPROTO (not an engine descriptor), PDX_EVERSION, PDX_EINVAL (only loopback addresses
- *   of another host; the text shows both hosts' addresses), PDX_EAGAIN (max_peers), PDX_ENOMEM,
- *   PDX_ESHUTDOWN.
- * Thread: any. Lifetime: until pdx_peer_put was called as often as the peer was returned. */
+ * PDX_PEER_STALE; its transfers end PDX_STALE. So the peers of one engine need different names.
+ * Errors:
+ * - PDX_EPROTO: not an engine descriptor
+ * - PDX_EVERSION
+ * - PDX_EINVAL: only loopback addresses of another host; the text shows both hosts' addresses
+ * - PDX_EAGAIN: max_peers
+ * - PDX_ENOMEM, PDX_ESHUTDOWN
+ * Thread: any; never blocks. Lifetime: until pdx_peer_put was called as often as the peer was
+ * returned. */
 PDX_API int pdx_peer_add(struct pdx_engine *engine, const void *desc, size_t len,
                          struct pdx_peer **ret_peer, struct pdx_error *why);
 
 /* Gives the reference back; the last one closes the connections, and transfers that are not
- * finished end PDX_CANCELLED. NULL is permitted.
+ * finished end PDX_CANCELLED. Prepared jobs and routes hold references too. NULL is permitted.
  * Thread: any. Errors: none. Lifetime: `peer` is invalid for this holder afterwards. */
 PDX_API void pdx_peer_put(struct pdx_peer *peer);
 
@@ -47,10 +51,13 @@ PDX_API enum pdx_peer_state pdx_peer_state(const struct pdx_peer *peer, struct p
  * Thread: any. Lifetime: static. Errors: none. */
 PDX_API const char *pdx_peer_state_name(enum pdx_peer_state state);
 
-/* Waits until the peer is UP.
- * Errors: PDX_ETIMEDOUT (`why` has the last reason), PDX_ESTALE, PDX_ESHUTDOWN, PDX_EREACTOR.
- *   A peer that is DOWN is waited for as well.
- * Thread: any but the reactor; blocks. */
+/* Waits until the peer is UP. A peer that is DOWN is waited for as well.
+ * Errors:
+ * - PDX_ETIMEDOUT: `why` has class, cost and text of the last reason
+ * - PDX_ESTALE
+ * - PDX_ESHUTDOWN: the engine was destroyed
+ * - PDX_EREACTOR
+ * Thread: any but a reactor; blocks. */
 PDX_API int pdx_peer_wait_up(struct pdx_peer *peer, uint64_t timeout_ns, struct pdx_error *why);
 
 struct pdx_peer_info {
@@ -80,11 +87,11 @@ struct pdx_peer_counters {
 PDX_API void pdx_peer_counters(const struct pdx_peer *peer, struct pdx_peer_counters *ret_counters);
 
 struct pdx_lane_info {
-    char name[32];    /* "tcp" */
-    bool usable;      /* carries new transfers now */
-    char reason[256]; /* why it is used, or why not */
-    uint64_t bytes_out;
-    uint64_t bytes_in;
+    char name[32];      /* "tcp" */
+    bool usable;        /* the peer is up; while a connection is replaced, transfers wait for it */
+    char reason[256];   /* why it is used, or why not */
+    uint64_t bytes_out; /* confirmed writes */
+    uint64_t bytes_in;  /* confirmed reads */
     uint64_t segments;
 };
 

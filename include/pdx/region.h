@@ -19,7 +19,7 @@ struct pdx_region;
 #define PDX_KEY_LEN 16
 
 enum pdx_mem_kind {
-    PDX_MEM_AUTO = 0, /* found from the pointer */
+    PDX_MEM_AUTO = 0, /* found from the pointer; this version takes every pointer for host memory */
     PDX_MEM_HOST,
     PDX_MEM_HIP
 };
@@ -44,20 +44,26 @@ struct pdx_region_opts {
 
 /* Registers [ptr, ptr + len).
  * Units: bytes; any alignment, any length from 1.
- * Errors: PDX_EINVAL (NULL, 0, wraps around, unknown rights), PDX_EUNSUPPORTED (a memory kind that
- *   this build or machine does not have), PDX_EAGAIN (max_regions), PDX_ENOMEM, PDX_ESHUTDOWN.
- * Thread: any.
+ * Errors:
+ * - PDX_EINVAL: NULL, 0, wraps around, unknown rights or memory kind
+ * - PDX_EUNSUPPORTED: a memory kind that this build or machine does not have
+ * - PDX_EAGAIN: max_regions
+ * - PDX_ESHUTDOWN
+ * - PDX_ESYS: no random bytes for the key
+ * Thread: any; never blocks.
  * Lifetime: the memory must stay mapped until pdx_region_deregister has returned 0. */
 PDX_API int pdx_region_register(struct pdx_engine *engine, void *ptr, size_t len,
                                 const struct pdx_region_opts *opts, struct pdx_region **ret_region,
                                 struct pdx_error *why);
 
 /* Revokes the region: peers' requests that arrive from now on are refused, those under way end
- * PDX_STALE at the peer (never PDX_DONE), and no byte is written or read after the call returned 0.
- * Waits up to timeout_ns for transfers of this engine that use the region; 0 does not wait.
- * NULL is permitted.
- * Errors: PDX_EBUSY (still used by transfers or prepared transfers of this engine; the region stays
- *   registered, but peers are refused already), PDX_EREACTOR (a callback may only pass timeout 0).
+ * PDX_STALE at the peer (PDX_DONE only if all was in place before), and no byte is written or read
+ * after the call returned 0. Waits for the reactor to do that, and then up to timeout_ns for
+ * transfers of this engine that use the region; 0 does not wait for those. NULL is permitted.
+ * Errors:
+ * - PDX_EBUSY: still used by transfers or prepared jobs of this engine. The memory must stay mapped
+ *   until a later call succeeds; peers and new submissions are refused already
+ * - PDX_EREACTOR: a callback may only pass timeout 0, and only a region of its own engine
  * Thread: any. Lifetime: `region` is invalid after 0 was returned. */
 PDX_API int pdx_region_deregister(struct pdx_region *region, uint64_t timeout_ns,
                                   struct pdx_error *why);
@@ -96,8 +102,10 @@ struct pdx_remote {
 };
 
 /* Reads a region descriptor.
- * Errors: PDX_EPROTO (not a region descriptor; the text says at which byte or key), PDX_EVERSION,
- *   PDX_ENOMEM.
+ * Errors:
+ * - PDX_EPROTO: not a region descriptor; the text says at which byte or key
+ * - PDX_EVERSION
+ * - PDX_ENOMEM
  * Thread: any. Lifetime: the value borrows nothing. */
 PDX_API int pdx_remote_decode(const void *buf, size_t len, struct pdx_remote *ret_remote,
                               struct pdx_error *why);

@@ -47,18 +47,25 @@ struct pdx_route_opts {
     }
 
 /* Compares two layouts without an engine, as pdx_route_create with default options does.
- * Errors: PDX_EMISMATCH; `why->text` lists every mismatch with both values and what to change, and
- * counts those that no longer fit in. PDX_EINVAL (NULL), PDX_ENOMEM. Thread: any. */
+ * Errors:
+ * - PDX_EMISMATCH: `why->text` lists every mismatch with both values and what to change, and counts
+ *   those that no longer fit in
+ * - PDX_EINVAL: NULL
+ * - PDX_ENOMEM
+ * Thread: any. */
 PDX_API int pdx_route_check(const struct pdx_layout *local, const struct pdx_layout *remote,
                             struct pdx_error *why);
 
 /* Makes a route from the rank of `local` (prefill) to the rank of `remote` (decode) at `peer`.
  * `opts` may be NULL. A component of a type that the library does not know does not keep a route
  * from being made: the KV cache can go over it, pdx_send_state refuses.
- * Errors: PDX_EMISMATCH (as pdx_route_check), PDX_ESTALE (the remote layout belongs to another
- * incarnation than the peer), PDX_EINVAL (also a decoded layout as the local one), PDX_ENOMEM,
- * those of pdx_prepare. Thread: any. Lifetime: until pdx_route_destroy; holds the peer and the
- * local regions, keeps nothing of the layouts. */
+ * Errors:
+ * - PDX_EMISMATCH: as pdx_route_check
+ * - PDX_ESTALE: the remote layout belongs to another incarnation than the peer
+ * - PDX_EINVAL: NULL, unknown flags, a decoded layout as the local one
+ * - PDX_ENOMEM, and those of pdx_prepare
+ * Thread: any. Lifetime: until pdx_route_destroy; holds the peer and the local regions, keeps
+ * nothing of the layouts. */
 PDX_API int pdx_route_create(struct pdx_engine *engine, const struct pdx_layout *local,
                              struct pdx_peer *peer, const struct pdx_layout *remote,
                              const struct pdx_route_opts *opts, struct pdx_route **ret_route,
@@ -98,10 +105,12 @@ PDX_API void pdx_route_counters(const struct pdx_route *route,
  * Shape: src and dst have the same length; page src.idx[i] goes to page dst.idx[i].
  * Returns: 0 and *ret_status (one transfer), or NULL there when another rank sends these bytes (see
  * pdx_route_carries). An empty pair of lists is refused. ret_status may be NULL.
- * Errors: PDX_EINVAL (lengths differ: both in the text; layouts without a KV cache), PDX_ERANGE (a
- * page outside its pool), those of pdx_submit. Nothing was sent on any error. Thread: any; never
- * blocks. Lifetime: the lists are copied; the source pages belong to the transfer until it is
- * terminal. `opts` may be NULL. */
+ * Errors, on each of which nothing was sent:
+ * - PDX_EINVAL: lengths differ (both are in the text), no pages, layouts without a KV cache
+ * - PDX_ERANGE: a page outside its pool
+ * - those of pdx_submit
+ * Thread: any; never blocks. Lifetime: the lists are copied; the source pages belong to the
+ * transfer until it is terminal. `opts` may be NULL. */
 PDX_API int pdx_send_kvcache(struct pdx_route *route, struct pdx_index_list src,
                              struct pdx_index_list dst, const struct pdx_submit_opts *opts,
                              struct pdx_transfer_status **ret_status, struct pdx_error *why);
@@ -112,21 +121,22 @@ PDX_API int pdx_send_kvcache(struct pdx_route *route, struct pdx_index_list src,
  * another rank sends (see pdx_route_carries), gets NULL. How many indices a type takes, and what
  * different lengths mean: doc/state.md.
  * Returns: 0 and *ret_n = ncomponents.
- * Errors, all of them before the first component is queued, so that nothing was sent:
- *   PDX_EINVAL      "PD state transfer failed: ", and then
- *                   "kv_args.state_types is empty but state_indices were provided" (a layout
- *                   without components);
- *                   "state component count mismatch (local=%zu, remote=%zu)" (ncomponents, and the
- *                   components of the route);
- *                   "mamba requires single state index, got src=%zu, dst=%zu" (also when one side
- *                   is none);
- *                   "State index length mismatch for %s: src=%zu dst=%zu";
- *                   a component whose indices are missing or empty on one side
- *   PDX_ESTATE_TYPE "PD state transfer failed: unknown state_type=%s", also when both lists of that
- *                   component are none: state that is not understood is never passed over
- *   PDX_ENOSPC      cap < ncomponents
- *   PDX_ERANGE      an index outside a tensor; and those of pdx_submit_many
- * Each text goes on with what to do. Thread: any; never blocks. opts->callback, cq, deadline and id
+ * Errors, all of them before the first component is queued, so that nothing was sent. In front
+ * of the quoted texts stands "PD state transfer failed: ", behind each what to do:
+ * - PDX_EINVAL: "kv_args.state_types is empty but state_indices were provided" (a layout without
+ *   components)
+ * - PDX_EINVAL: "state component count mismatch (local=%zu, remote=%zu)" (ncomponents, and the
+ *   components of the route)
+ * - PDX_EINVAL: "mamba requires single state index, got src=%zu, dst=%zu" (also when one side is
+ *   none)
+ * - PDX_EINVAL: "State index length mismatch for %s: src=%zu dst=%zu"
+ * - PDX_EINVAL: indices are missing or empty on one side
+ * - PDX_ESTATE_TYPE: "unknown state_type=%s", also when both lists of that component are none, for
+ *   state that is not understood is never passed over
+ * - PDX_ENOSPC: cap < ncomponents
+ * - PDX_ERANGE: an index outside a tensor
+ * - those of pdx_submit_many
+ * Thread: any; never blocks. opts->callback, cq, deadline and id
  * apply to each component's transfer. Lifetime: as pdx_send_kvcache. */
 PDX_API int pdx_send_state(struct pdx_route *route, const struct pdx_index_list *src,
                            const struct pdx_index_list *dst, size_t ncomponents,
@@ -135,8 +145,11 @@ PDX_API int pdx_send_state(struct pdx_route *route, const struct pdx_index_list 
                            struct pdx_error *why);
 
 /* Sends all aux buffers of one request slot (one transfer, or NULL as pdx_send_kvcache).
- * Errors: PDX_ERANGE (a slot outside its buffer), PDX_EINVAL (the layouts have no aux buffers),
- * those of pdx_submit. Thread, lifetime: as pdx_send_kvcache. */
+ * Errors:
+ * - PDX_ERANGE: a slot outside its buffer
+ * - PDX_EINVAL: the layouts have no aux buffers
+ * - those of pdx_submit
+ * Thread, lifetime: as pdx_send_kvcache. */
 PDX_API int pdx_send_aux(struct pdx_route *route, int32_t src_slot, int32_t dst_slot,
                          const struct pdx_submit_opts *opts,
                          struct pdx_transfer_status **ret_status, struct pdx_error *why);

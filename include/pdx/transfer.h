@@ -20,8 +20,8 @@
  *    moved nothing and calls nothing back.
  *  - A terminal code comes exactly once, never changes, and means quiet:
  *    nothing in pdx or a network card touches the memory for it any more.
- *    One reservation for a peer that was frozen (SIGSTOP) in the middle of
- *    receiving is stated in doc/semantics.md.
+ *    The reservations for a target whose connection had to be broken (one
+ *    network delay away, or frozen by SIGSTOP) are in doc/semantics.md.
  *  - Every transfer has a deadline.
  */
 #ifndef PDX_TRANSFER_H
@@ -45,11 +45,11 @@ enum pdx_op {
 
 enum pdx_transfer_code {
     PDX_QUEUED = 1, /* accepted; waits for the peer or its turn */
-    PDX_WAITING,    /* waits for a GPU event */
+    PDX_WAITING,    /* waits for a GPU event; not in this version */
     PDX_IN_FLIGHT,
     PDX_DONE, /* terminal from here on */
     PDX_FAILED,
-    PDX_CANCELLED,
+    PDX_CANCELLED, /* also by the last put of the peer, and by the end of the engine */
     PDX_DEADLINE,
     PDX_STALE /* the peer restarted, or its region was deregistered meanwhile */
 };
@@ -57,7 +57,8 @@ enum pdx_transfer_code {
 /* When a write counts as done. */
 enum pdx_level {
     PDX_LEVEL_REMOTE = 0, /* visible at the target (default) */
-    PDX_LEVEL_LOCAL       /* the source may be reused; a later failure is not reported */
+    PDX_LEVEL_LOCAL /* the source may be reused; a later failure is not reported. Reads take it
+                       for REMOTE */
 };
 
 /* One tensor on both sides. An item is what one index addresses: a page, a slot, a row. */
@@ -141,12 +142,19 @@ struct pdx_submit_opts {
 /* Submits a scatter list between one region and one remote region.
  * Shape: `segs` is nsegs entries, copied. Units: bytes.
  * Returns: 0 and *ret_status, which the caller gives back with pdx_transfer_put. ret_status may be
- *   NULL: the outcome then comes by callback or queue only.
- * Errors: PDX_EINVAL, PDX_ERANGE (the entry's number is in the text), PDX_EOVERFLOW, PDX_EACCESS
- *   (the remote region grants no such right), PDX_ESTALE (the peer is another incarnation than the
- *   remote region's owner), PDX_EPEER (the peer is down), PDX_EAGAIN (max_transfers, or the queue
- * is full), PDX_ENOMEM, PDX_ESHUTDOWN. On every error nothing was started. Thread: any; never
- * blocks. Lifetime: the memory of the segments belongs to the transfer until it is terminal. */
+ *   NULL: the outcome then comes by callback or queue only. It is set before a callback can run.
+ * Errors, on each of which nothing was started:
+ * - PDX_EINVAL: an option, an entry of length 0, a region of another engine, a peer that was put
+ * - PDX_ERANGE: the entry's number is in the text
+ * - PDX_EOVERFLOW: all lengths together
+ * - PDX_EACCESS: the remote region grants no such right
+ * - PDX_ESTALE: the peer is stale, or another incarnation than the remote region's owner; or the
+ *   local region is being deregistered
+ * - PDX_EPEER: the peer is down
+ * - PDX_EAGAIN: max_transfers, or the queue is full
+ * - PDX_ENOMEM, PDX_ESHUTDOWN
+ * Thread: any; never blocks. Lifetime: the memory of the segments belongs to the transfer until it
+ * is terminal. */
 PDX_API int pdx_write(struct pdx_peer *peer, struct pdx_region *local,
                       const struct pdx_remote *remote, const struct pdx_seg *segs, size_t nsegs,
                       const struct pdx_submit_opts *opts, struct pdx_transfer_status **ret_status,
@@ -165,8 +173,8 @@ PDX_API int pdx_submit(struct pdx_peer *peer, enum pdx_op op, const struct pdx_j
                        struct pdx_error *why);
 
 /* Checks and keeps a job so that it can be submitted many times. `job->items.n` may be 0: then
- * every submission gives its own items. Errors: as pdx_submit. Thread: any. Lifetime: until
- * pdx_prepared_put; holds its regions and its peer. */
+ * every submission gives its own items. The peer may be down. Errors: as pdx_submit. Thread: any.
+ * Lifetime: until pdx_prepared_put; holds its regions and its peer. */
 PDX_API int pdx_prepare(struct pdx_peer *peer, enum pdx_op op, const struct pdx_job *job,
                         struct pdx_prepared **ret_prepared, struct pdx_error *why);
 
@@ -188,7 +196,7 @@ struct pdx_submission {
 };
 
 /* Submits all or none: when one is refused, nothing was started and the text names its position.
- * Shape: n entries, n statuses (ret_statuses may be NULL).
+ * Shape: n entries, all of one engine; n statuses (ret_statuses may be NULL).
  * Errors, thread: as pdx_submit_prepared. */
 PDX_API int pdx_submit_many(const struct pdx_submission *submissions, size_t n,
                             struct pdx_transfer_status **ret_statuses, struct pdx_error *why);
@@ -196,7 +204,8 @@ PDX_API int pdx_submit_many(const struct pdx_submission *submissions, size_t n,
 /* Sends a notification alone: the target gets an inbound record with code DONE and this payload.
  * It is not ordered against transfers that are not terminal yet; a notification that must follow
  * its data goes with the transfer (pdx_submit_opts.notify). Units: len bytes, at most
- * PDX_NOTIFY_MAX. opts->notify is ignored; opts->id is the key. Errors, thread: as pdx_write. */
+ * PDX_NOTIFY_MAX. opts->notify and opts->level are ignored; opts->id is the key. Errors, thread: as
+ * pdx_write. */
 PDX_API int pdx_notify(struct pdx_peer *peer, const void *payload, size_t len,
                        const struct pdx_submit_opts *opts, struct pdx_transfer_status **ret_status,
                        struct pdx_error *why);
@@ -216,18 +225,19 @@ PDX_API const char *pdx_transfer_code_name(enum pdx_transfer_code code);
  * Lifetime: until the handle is put; while the transfer is not terminal a short fixed text. */
 PDX_API const char *pdx_transfer_text(const struct pdx_transfer_status *status);
 
-/* The error of a terminal transfer that is not DONE; code 0 otherwise.
+/* The error of a terminal transfer that is not DONE, its text that of pdx_transfer_text; code 0
+ * otherwise.
  * Returns: the same code. Thread: any. Errors: none of its own. */
 PDX_API int pdx_transfer_error(const struct pdx_transfer_status *status,
                                struct pdx_error *ret_error);
 
 struct pdx_transfer_info {
     uint64_t id;
-    enum pdx_op op;
+    enum pdx_op op; /* 0: a notification alone */
     enum pdx_transfer_code code;
     uint64_t bytes;         /* of the whole transfer */
     uint64_t bytes_done;    /* confirmed by the peer */
-    uint64_t segments;      /* table entries sent so far, after merging */
+    uint64_t segments;      /* table entries sent so far, after merging; repeats count */
     uint64_t frames;        /* frames sent so far */
     uint32_t retries;       /* times it went on over a new connection */
     char lane[16];          /* "tcp"; "" before the first frame */
@@ -244,7 +254,8 @@ PDX_API void pdx_transfer_info(const struct pdx_transfer_status *status,
 /* Waits until the transfer is terminal.
  * Returns: 0 when it is, whatever its code. timeout_ns 0 polls; PDX_FOREVER waits (transfers have
  *   deadlines).
- * Errors: PDX_ETIMEDOUT, PDX_EREACTOR. Thread: any but the reactor, several at once. */
+ * Errors: PDX_ETIMEDOUT, PDX_EREACTOR (on a reactor thread, while it is not terminal).
+ * Thread: any, several at once; blocks. */
 PDX_API int pdx_transfer_wait(struct pdx_transfer_status *status, uint64_t timeout_ns);
 
 /* Waits until all are terminal; a NULL entry counts as terminal.

@@ -88,10 +88,14 @@ int pdx_cq_fd(const struct pdx_cq *cq)
     return cq->fd;
 }
 
-int pdxi_cq_reserve(struct pdx_cq *cq, struct pdx_error *why)
+int pdxi_cq_reserve(struct pdx_cq *cq, const struct pdx_engine *engine, struct pdx_error *why)
 {
     uint32_t reserved = atomic_load_explicit(&cq->reserved, memory_order_relaxed);
 
+    if (cq->engine != engine)
+        return pdxi_refuse(why, PDX_EINVAL,
+                           "the completion queue belongs to engine %s, the peer to engine %s",
+                           cq->engine->name, engine->name);
     do {
         if (reserved >= cq->depth)
             return pdxi_refuse(why, PDX_EAGAIN,
@@ -147,6 +151,8 @@ int pdx_cq_wait(struct pdx_cq *cq, struct pdx_completion *completions, int cap, 
 
     if (pdxi_reactor_is_any())
         return PDX_EREACTOR;
+    if (cap < 1)
+        return PDX_EINVAL;
     for (;;) {
         uint64_t now_ns;
         struct timespec left;

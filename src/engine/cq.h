@@ -8,8 +8,9 @@
 
 #include <pdx/completion.h>
 
-/* A place for one completion. Returns 0, or PDX_EAGAIN. Any thread. */
-int pdxi_cq_reserve(struct pdx_cq *cq, struct pdx_error *why);
+/* A place for one completion of a transfer of `engine`. Returns 0, PDX_EAGAIN, or PDX_EINVAL for a
+ * queue of another engine. Any thread. */
+int pdxi_cq_reserve(struct pdx_cq *cq, const struct pdx_engine *engine, struct pdx_error *why);
 /* Gives the place of a refused submission back. */
 void pdxi_cq_unreserve(struct pdx_cq *cq);
 /* Fills a reserved place and gives the transfer's reference back. Reactor thread. */

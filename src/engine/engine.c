@@ -111,6 +111,7 @@ void pdxi_engine_get(struct pdx_engine *engine)
 
 static void engine_free(struct pdx_engine *engine)
 {
+    pdxi_reactor_fini(&engine->reactor);
     pdxi_listener_free(engine->listener);
     pdxi_inbound_fini(&engine->inbound);
     pdxi_pool_fini(&engine->pool);
@@ -145,22 +146,34 @@ static int engine_init_memory(struct pdx_engine *engine, const struct pdx_engine
     return r;
 }
 
+/* The default name differs between processes and containers: peers of one name replace each other. */
+static char *engine_make_name(const struct pdx_engine_opts *o, const uint8_t *incarnation)
+{
+    char *name;
+
+    if (o->name)
+        return strdup(o->name);
+    if (asprintf(&name, "pdx-%ld-%02x%02x%02x", (long)getpid(), incarnation[0], incarnation[1],
+                 incarnation[2]) < 0)
+        return NULL;
+    return name;
+}
+
 static int engine_init_identity(struct pdx_engine *engine, const struct pdx_engine_opts *o,
                                 struct pdx_error *why)
 {
     struct pdxi_engine_desc *d = calloc(1, sizeof *d);
 
     engine->desc = d;
-    engine->congestion = strdup(o->tcp_congestion);
-    if (o->name)
-        engine->name = strdup(o->name);
-    else if (asprintf(&engine->name, "pdx-%ld", (long)getpid()) < 0)
-        engine->name = NULL;
-    if (!d || !engine->name || !engine->congestion)
+    if (!d)
         return pdxi_refuse(why, PDX_ENOMEM, "no memory for an engine");
-    (void)snprintf(d->name, sizeof d->name, "%s", engine->name);
     if (getrandom(d->incarnation, sizeof d->incarnation, 0) != (ssize_t)sizeof d->incarnation)
         return pdxi_refuse(why, PDX_ESYS, "the system gives no random bytes for an incarnation");
+    engine->congestion = strdup(o->tcp_congestion);
+    engine->name = engine_make_name(o, d->incarnation);
+    if (!engine->name || !engine->congestion)
+        return pdxi_refuse(why, PDX_ENOMEM, "no memory for an engine");
+    (void)snprintf(d->name, sizeof d->name, "%s", engine->name);
     return 0;
 }
 
@@ -355,8 +368,13 @@ int pdx_inbound_get(struct pdx_engine *engine, const uint8_t incarnation[PDX_INC
 int pdx_inbound_wait(struct pdx_engine *engine, const uint8_t incarnation[PDX_INCARNATION_LEN],
                      uint64_t id, uint64_t timeout_ns, bool forget, struct pdx_inbound *ret_rec)
 {
+    int r;
+
     if (pdxi_reactor_is_any())
         return PDX_EREACTOR;
-    return pdxi_inbound_take(&engine->inbound, incarnation, id,
-                             pdxi_after_ns(pdxi_now_ns(), timeout_ns), forget, ret_rec);
+    pdxi_engine_get(engine); /* its end wakes us */
+    r = pdxi_inbound_take(&engine->inbound, incarnation, id,
+                          pdxi_after_ns(pdxi_now_ns(), timeout_ns), forget, ret_rec);
+    pdxi_engine_drop(engine);
+    return r;
 }

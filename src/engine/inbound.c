@@ -2,8 +2,8 @@
 #include "engine/inbound.h"
 
 #include "base/clock.h"
+#include "base/error.h"
 
-#include <pdx/error.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,20 +54,12 @@ int pdxi_inbound_init(struct pdxi_inbound *in, struct pdxi_pool *pool, uint32_t 
     return 0;
 }
 
-static void inbound_clear(struct pdxi_inbound *in, struct pdxi_inbound_rec *rec)
-{
-    pdxi_pool_put(in->pool, rec->text);
-    pdxi_pool_put(in->pool, rec->payload);
-    rec->text = NULL;
-    rec->payload = NULL;
-    rec->payload_len = 0;
-}
-
 static void inbound_remove(struct pdxi_inbound *in, struct pdxi_inbound_rec *rec)
 {
     pdxi_list_remove(&rec->bucket);
     pdxi_list_remove(&rec->order);
-    inbound_clear(in, rec);
+    pdxi_pool_put(in->pool, rec->text);
+    pdxi_pool_put(in->pool, rec->payload);
     pdxi_pool_put(in->pool, rec);
     in->count--;
 }
@@ -200,7 +192,7 @@ static void inbound_copy(const struct pdxi_inbound_rec *rec, struct pdx_inbound 
     ret->began_ns = rec->began_ns;
     ret->ended_ns = rec->ended_ns;
     memcpy(ret->peer, rec->peer, sizeof ret->peer);
-    (void)snprintf(ret->text, sizeof ret->text, "%s", rec->text ? rec->text : "");
+    (void)pdxi_text_append(ret->text, sizeof ret->text, 0, "%s", rec->text ? rec->text : "");
     ret->payload_len = rec->payload_len;
     if (rec->payload_len)
         memcpy(ret->payload, rec->payload, rec->payload_len);

@@ -14,7 +14,7 @@
 
 #define GREETERS_MAX     1024             /* connections that have not said HELLO yet */
 #define GREETER_LIMIT_NS (5 * PDX_SEC)    /* for the whole HELLO, however slowly it drips */
-#define ACCEPT_PAUSE_NS  (100 * PDX_MSEC) /* when the process has no descriptor left */
+#define ACCEPT_PAUSE_NS  (100 * PDX_MSEC) /* when there is no descriptor or no place left */
 
 struct pdxi_listener {
     struct pdxi_reactor *reactor; /* NULL until started */
@@ -30,6 +30,7 @@ struct greeter {
     struct pdxi_listener *listener; /* outlives the greeters */
     struct pdxi_stream *stream;
     struct pdxi_timer timer;
+    uint64_t began_ns;
 };
 
 /* ---- a connection before its HELLO ------------------------------------ */
@@ -127,6 +128,7 @@ static void greeter_create(struct pdxi_listener *l, int fd, const struct pdxi_so
         return;
     }
     g->listener = l;
+    g->began_ns = l->reactor->now_ns;
     pdxi_timer_init(&g->timer, greeter_on_timer);
     pdxi_timer_start(&l->reactor->timers, &g->timer,
                      pdxi_after_ns(l->reactor->now_ns, GREETER_LIMIT_NS));
@@ -137,6 +139,25 @@ static void greeter_create(struct pdxi_listener *l, int fd, const struct pdxi_so
 /* ---- accepting -------------------------------------------------------- */
 
 #define ACCEPTS_PER_TURN 64
+
+/* Those that were silent for longest make room: who means it says HELLO at once. Returns whether
+ * there will be room at the end of this loop. */
+static bool listener_evict(struct pdxi_listener *l)
+{
+    uint64_t now_ns = l->reactor->now_ns;
+    struct pdxi_list *pos = l->greeters.next;
+    int n = 0;
+
+    for (; n < ACCEPTS_PER_TURN && pos != &l->greeters; n++, pos = pos->next) {
+        struct greeter *g = pdxi_container_of(pos, struct greeter, link);
+
+        if (now_ns - g->began_ns < ACCEPT_PAUSE_NS)
+            break;
+        greeter_count_garbage(g, "it did not say HELLO, and others may be waiting");
+        pdxi_stream_close(g->stream, false);
+    }
+    return n > 0;
+}
 
 /* Accepts one connection. Returns 0, PDX_EAGAIN when none waits, PDX_EBUSY when there is no room
  * now. */
@@ -164,6 +185,8 @@ static void listener_run(struct pdxi_turn *turn)
 
     for (int i = 0; i < ACCEPTS_PER_TURN && r == 0; i++)
         r = listener_accept(l);
+    if (r == PDX_EBUSY && l->ngreeters >= GREETERS_MAX && listener_evict(l))
+        r = 0;
     if (r == 0)
         pdxi_turn_add(l->reactor, &l->turn);
     else if (r == PDX_EBUSY)
@@ -227,7 +250,11 @@ void pdxi_listener_stop(struct pdxi_listener *l)
 {
     struct pdxi_list *pos;
 
+    if (!l->reactor)
+        return;
     pdxi_io_remove(l->reactor->io, &l->watch);
+    (void)close(l->watch.fd);
+    l->watch.fd = -1;
     pdxi_turn_remove(&l->turn);
     pdxi_timer_cancel(&l->reactor->timers, &l->pause);
     pdxi_list_for_each (pos, &l->greeters)
@@ -238,6 +265,7 @@ void pdxi_listener_free(struct pdxi_listener *l)
 {
     if (!l)
         return;
-    (void)close(l->watch.fd);
+    if (l->watch.fd >= 0)
+        (void)close(l->watch.fd);
     free(l);
 }

@@ -17,7 +17,7 @@ int pdxi_listener_open(const char *bind, struct pdxi_listener **ret, struct pdxi
                        struct pdx_error *why);
 /* Begins to accept; reactor thread. */
 int pdxi_listener_start(struct pdxi_listener *l, struct pdxi_reactor *r, struct pdx_error *why);
-/* Reactor thread: accepts nothing more and closes what has not said HELLO yet. */
+/* Reactor thread: closes the socket, so that the port is free, and what has not said HELLO yet. */
 void pdxi_listener_stop(struct pdxi_listener *l);
 /* After the reactor has ended (or never ran). NULL is permitted. */
 void pdxi_listener_free(struct pdxi_listener *l);

@@ -16,6 +16,7 @@
 
 #define LANE_FAILURES_MAX 3         /* in a row, before the whole connection is begun again */
 #define ATTEMPT_SHORT_NS  (PDX_SEC) /* for an address that is not the last one */
+#define STEADY_NS         (PDX_SEC) /* what was up for less came up in vain */
 
 /* ---- memory ----------------------------------------------------------- */
 
@@ -124,7 +125,7 @@ static void peer_fail_all(struct pdx_peer *peer, enum pdxi_transfer_event event,
         struct pdxi_notice *n = pdxi_container_of(peer->notices.next, struct pdxi_notice, link);
 
         pdxi_list_remove(&n->link);
-        pdxi_pool_put(&peer->engine->pool, n);
+        pdxi_peer_notice_put(peer, n);
     }
 }
 
@@ -204,6 +205,22 @@ static void peer_end_transfers(struct pdx_peer *peer, const struct pdx_error *ca
     peer_fail_all(peer, event, cause);
 }
 
+static void peer_resolve(struct pdx_peer *peer)
+{
+    peer->lookup = ++peer->engine->next_lookup;
+    pdxi_resolve_start(peer, peer->lookup);
+}
+
+/* A connection that is lost is begun again at once, unless it was lost as soon as it was up: then
+ * that would go on without end. */
+static void peer_resolve_soon(struct pdx_peer *peer, bool lost)
+{
+    if (lost && peer->engine->reactor.now_ns - peer->up_ns < STEADY_NS)
+        peer_arm(peer, PDXI_PEER_PAUSE_MIN);
+    else
+        peer_resolve(peer);
+}
+
 static void peer_act(struct pdx_peer *peer, unsigned actions, const struct pdx_error *cause)
 {
     if (actions & PDXI_PACT_DISCONNECT)
@@ -213,7 +230,7 @@ static void peer_act(struct pdx_peer *peer, unsigned actions, const struct pdx_e
     if (actions & PDXI_PACT_PAUSE)
         peer_arm(peer, peer->step.pause_ns);
     if (actions & PDXI_PACT_RESOLVE)
-        pdxi_resolve_start(peer, peer->lookup = ++peer->engine->next_lookup);
+        peer_resolve_soon(peer, actions & PDXI_PACT_DISCONNECT);
     if (actions & PDXI_PACT_CONNECT)
         peer_connect(peer);
     if (actions & PDXI_PACT_GREET)
@@ -238,6 +255,7 @@ void pdxi_peer_event(struct pdx_peer *peer, enum pdxi_peer_event event, int arg,
     }
     if (was != PDXI_PEER_READY && peer->step.phase == PDXI_PEER_READY) {
         pdxi_count(&peer->connects, 1);
+        peer->up_ns = peer->engine->reactor.now_ns;
         pdxi_timer_cancel(&peer->engine->reactor.timers, &peer->timer);
     }
     if (actions || was != peer->step.phase)
@@ -260,11 +278,16 @@ static void peer_on_timer(struct pdxi_timer *timer, uint64_t now_ns)
         pdxi_peer_event(peer, PDXI_PEV_PAUSE_OVER, 0, NULL);
         return;
     }
+    if (peer->step.phase == PDXI_PEER_RESOLVING) {
+        peer_resolve(peer);
+        return;
+    }
     pdxi_error_set(&why, PDX_EPEER, PDX_COST_PEER, "%s does not answer (%s within the time limit)",
                    peer->address,
                    peer->step.phase == PDXI_PEER_CONNECTING ? "no TCP connection"
+                   : peer->step.phase == PDXI_PEER_READY    ? "no ticket for a data connection"
                                                             : "connected, but no greeting");
-    pdxi_peer_event(peer, PDXI_PEV_FAILED, PDX_EPEER, &why);
+    pdxi_peer_event(peer, PDXI_PEV_LOST, PDX_EPEER, &why);
 }
 
 void pdxi_peer_begin(struct pdxi_reactor *r, struct pdxi_cmd *cmd)
@@ -275,6 +298,7 @@ void pdxi_peer_begin(struct pdxi_reactor *r, struct pdxi_cmd *cmd)
         pdxi_peer_shutdown(peer);
     else
         pdxi_peer_event(peer, PDXI_PEV_BEGIN, 0, NULL);
+    pdxi_peer_drop(peer);
 }
 
 void pdxi_peer_resolved(struct pdx_peer *peer, uint64_t lookup, const struct pdxi_sockaddr *addrs,
@@ -299,6 +323,12 @@ void pdxi_peer_shutdown(struct pdx_peer *peer)
     pdxi_peer_event(peer, PDXI_PEV_CLOSE, 0, &why);
 }
 
+void pdxi_peer_notice_put(struct pdx_peer *peer, struct pdxi_notice *notice)
+{
+    peer->nnotices--;
+    pdxi_pool_put(&peer->engine->pool, notice);
+}
+
 void pdxi_peer_notice(struct pdx_peer *peer, const struct pdx_transfer_status *t)
 {
     struct pdxi_notice *n;
@@ -306,9 +336,13 @@ void pdxi_peer_notice(struct pdx_peer *peer, const struct pdx_transfer_status *t
 
     if (peer->step.phase != PDXI_PEER_READY)
         return; /* the target learns it from the loss of the session */
+    /* A target that takes no data can't make the list endless. */
+    if (peer->nnotices >= peer->engine->transfers.capacity)
+        return;
     n = pdxi_pool_get(&peer->engine->pool, sizeof *n);
     if (!n)
         return;
+    peer->nnotices++;
     memset(n, 0, sizeof *n);
     n->frame.xfer = t->number;
     n->frame.id = t->id;
@@ -332,7 +366,7 @@ void pdxi_peer_enqueue(struct pdx_peer *peer, struct pdx_transfer_status *t)
 void pdxi_peer_lane_up(struct pdx_peer *peer)
 {
     peer->lane->up = true;
-    peer->lane_failures = 0;
+    peer->lane_up_ns = peer->engine->reactor.now_ns;
     pdxi_peer_event(peer, PDXI_PEV_LANE_UP, 0, NULL);
 }
 
@@ -345,6 +379,7 @@ static void peer_reopen_lane(struct pdx_peer *peer, const struct pdx_error *caus
     }
     pdxi_log(&peer->engine->log, PDX_LOG_WARN, "engine %s: lane tcp to peer %s is opened again: %s",
              peer->engine->name, peer->desc.name, cause->text);
+    peer_arm(peer, peer->engine->connect_timeout_ns);
     pdxi_control_ask_ticket(peer->control);
 }
 
@@ -352,6 +387,8 @@ void pdxi_peer_lane_lost(struct pdx_peer *peer, const struct pdx_error *cause)
 {
     struct pdxi_lane *lane = peer->lane;
 
+    if (lane && lane->up && peer->engine->reactor.now_ns - peer->lane_up_ns >= STEADY_NS)
+        peer->lane_failures = 0;
     peer->lane = NULL;
     if (lane)
         lane->ops->close(lane);
@@ -369,8 +406,10 @@ void pdxi_peer_lane_break(struct pdx_peer *peer, const struct pdx_error *cause)
 
 void pdxi_peer_ticket(struct pdx_peer *peer, const uint8_t ticket[PDXI_TICKET_LEN])
 {
-    if (peer->step.phase == PDXI_PEER_READY && !peer->lane)
-        peer_open_lane(peer, ticket);
+    if (peer->step.phase != PDXI_PEER_READY || peer->lane)
+        return;
+    pdxi_timer_cancel(&peer->engine->reactor.timers, &peer->timer);
+    peer_open_lane(peer, ticket);
 }
 
 /* ---- API -------------------------------------------------------------- */
@@ -407,7 +446,7 @@ static struct pdx_peer *peer_new(struct pdx_engine *engine, const struct pdxi_en
         return NULL;
     peer->engine = engine;
     peer->desc = *desc;
-    atomic_init(&peer->refs, 2); /* the reactor's, and the callers' together */
+    atomic_init(&peer->refs, 3); /* the reactor's, the callers' together, and begin_cmd's */
     atomic_init(&peer->users, 1);
     atomic_init(&peer->state, PDX_PEER_CONNECTING);
     pdxi_error_set(&peer->reason, PDX_EPEER, PDX_COST_PEER,
@@ -518,8 +557,10 @@ void pdx_peer_put(struct pdx_peer *peer)
 {
     if (!peer || atomic_fetch_sub(&peer->users, 1) != 1)
         return;
+    pdxi_peer_get(peer); /* post touches the engine after the command may have run */
     if (!pdxi_reactor_post(&peer->engine->reactor, &peer->close_cmd))
         pdxi_peer_drop(peer);
+    pdxi_peer_drop(peer);
 }
 
 enum pdx_peer_state pdx_peer_state(const struct pdx_peer *peer, struct pdx_error *why)

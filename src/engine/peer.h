@@ -42,15 +42,18 @@ struct pdx_peer {
     struct pdxi_peer_step step;
     struct pdxi_list queue;   /* transfers that wait for a lane */
     struct pdxi_list notices; /* ends of tracked transfers that the target is to be told */
+    uint32_t nnotices;        /* of them, and of those on the lane that are not answered */
     struct pdxi_sockaddr addrs[PDXI_ADDRS_MAX];
     struct pdxi_control *control; /* owned, or NULL */
     struct pdxi_lane *lane;       /* the peer's, or NULL */
-    struct pdxi_timer timer;      /* attempt, or pause */
+    struct pdxi_timer timer;      /* attempt, ticket, or pause */
     struct pdxi_cmd begin_cmd;
     struct pdxi_cmd close_cmd;
     struct pdxi_cmd supersede_cmd;
     _Atomic uint32_t superseded;
     uint64_t lookup;        /* number of the one that is awaited */
+    uint64_t up_ns;         /* when the connection came up last */
+    uint64_t lane_up_ns;    /* when a lane did */
     uint32_t lane_failures; /* in a row */
     bool left;              /* the engine's list */
 
@@ -73,7 +76,8 @@ void pdxi_peer_drop(struct pdx_peer *peer);
  * PDX_ESHUTDOWN with the reason. */
 int pdxi_peer_accepts(struct pdx_peer *peer, struct pdx_error *why);
 
-/* That a tracked transfer ended badly; a lane sends it when it can. */
+/* That a tracked transfer ended badly; a lane sends it when it can, and holds it until it is
+ * answered. */
 struct pdxi_notice {
     struct pdxi_list link;
     struct pdxi_frame_notify frame;
@@ -85,6 +89,7 @@ void pdxi_peer_resolved(struct pdx_peer *peer, uint64_t lookup, const struct pdx
                         int naddrs, const struct pdx_error *why);
 void pdxi_peer_shutdown(struct pdx_peer *peer);
 void pdxi_peer_notice(struct pdx_peer *peer, const struct pdx_transfer_status *t);
+void pdxi_peer_notice_put(struct pdx_peer *peer, struct pdxi_notice *notice);
 void pdxi_peer_enqueue(struct pdx_peer *peer, struct pdx_transfer_status *t);
 void pdxi_peer_event(struct pdx_peer *peer, enum pdxi_peer_event event, int arg,
                      const struct pdx_error *cause);

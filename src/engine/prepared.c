@@ -168,8 +168,10 @@ int pdxi_prepared_make(struct pdx_peer *peer, enum pdx_op op, const struct pdx_j
     r = prepared_check_job(op, job, why);
     if (r < 0)
         return r;
-    n = (struct prepared_shape){
-        .npairs = job->npairs, .nslices = job->nslices ? job->nslices : 1, .nruns = job->items.n};
+    /* Without slices the plan makes one per pair: its whole item. */
+    n = (struct prepared_shape){.npairs = job->npairs,
+                                .nslices = job->nslices ? job->nslices : job->npairs,
+                                .nruns = job->items.n};
     p = prepared_alloc(peer, op, &n);
     if (!p)
         return pdxi_refuse(why, PDX_ENOMEM, "no memory for a job of %zu pairs", job->npairs);

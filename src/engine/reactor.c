@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SPIN_LOOKS 64 /* looks between two sched_yield while spinning */
+#define SPIN_LOOKS 64       /* looks between two sched_yield while spinning */
+#define TURNS_NS   PDX_MSEC /* after which the turns that are left wait for the clocks */
 
 static _Thread_local const struct pdxi_reactor *reactor_self;
 
@@ -84,7 +85,8 @@ static bool reactor_run_cmds(struct pdxi_reactor *r)
     return true;
 }
 
-/* One turn each; those that add themselves again wait for the next loop. */
+/* One turn each; those that add themselves again wait for the next loop, behind those that did not
+ * have theirs in time. */
 static bool reactor_run_turns(struct pdxi_reactor *r)
 {
     struct pdxi_list now;
@@ -98,7 +100,11 @@ static bool reactor_run_turns(struct pdxi_reactor *r)
 
         pdxi_list_remove(&turn->link);
         turn->run(turn);
+        if (pdxi_now_ns() - r->now_ns >= TURNS_NS)
+            break;
     }
+    pdxi_list_splice_tail(&now, &r->turns);
+    pdxi_list_splice_tail(&r->turns, &now);
     return true;
 }
 
@@ -160,8 +166,9 @@ static void reactor_loop(struct pdxi_reactor *r)
         r->now_ns = pdxi_now_ns();
         busy = n > 0;
         busy |= reactor_run_cmds(r);
-        busy |= pdxi_timers_run(&r->timers, r->now_ns) > 0;
+        /* What has arrived before a clock ran out counts, also when this thread was held up. */
         busy |= reactor_run_turns(r);
+        busy |= pdxi_timers_run(&r->timers, r->now_ns) > 0;
         pdxi_transfer_run_callbacks(r);
         reactor_bury(r);
         if (busy)
@@ -175,6 +182,7 @@ static void reactor_loop(struct pdxi_reactor *r)
  * ended too; after close they are refused. */
 static void reactor_end(struct pdxi_reactor *r)
 {
+    r->stopping = true; /* also when it ends by itself */
     pdxi_engine_shutdown(r->engine);
     reactor_run_nodes(r, pdxi_mpsc_close(&r->cmds));
     pdxi_transfer_run_callbacks(r);
@@ -333,7 +341,12 @@ void pdxi_reactor_stop(struct pdxi_reactor *r)
     (void)pdxi_reactor_post(r, &r->stop_cmd); /* refused: it has ended by itself */
     (void)pthread_join(r->thread, NULL);
     r->started = false;
-    pdxi_doorbell_fini(&r->doorbell);
     free(r->staging);
     r->staging = NULL;
+}
+
+void pdxi_reactor_fini(struct pdxi_reactor *r)
+{
+    if (r->io_name)
+        pdxi_doorbell_fini(&r->doorbell);
 }

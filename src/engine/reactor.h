@@ -4,7 +4,7 @@
  * sleeps in one place (engine/io), and is woken by descriptors, by timers and
  * by commands that other threads push.
  *
- * A loop: commands, due timers, a turn for everything that has work left,
+ * A loop: commands, a turn for everything that has work left, due timers,
  * callbacks of ended transfers, then sleep - or only look, while turns are
  * left.
  */
@@ -63,6 +63,10 @@ int pdxi_reactor_start(struct pdxi_reactor *r, struct pdx_engine *engine, enum p
 
 /* Ends the loop after it has run what ends the engine, and joins the thread. */
 void pdxi_reactor_stop(struct pdxi_reactor *r);
+
+/* The last thing, also for one that never started: who has just posted may still ring until here.
+ */
+void pdxi_reactor_fini(struct pdxi_reactor *r);
 
 /* Any thread. Returns false when the reactor has stopped: the command will not run. */
 bool pdxi_reactor_post(struct pdxi_reactor *r, struct pdxi_cmd *cmd);

@@ -87,11 +87,9 @@ bool pdxi_region_hold(struct pdx_region *region)
 
 void pdxi_region_drop(struct pdx_region *region)
 {
-    /* A deregistering thread may free the region as soon as it sees the count at zero, so `revoked`
-     * is read before. */
-    bool revoked = atomic_load(&region->revoked);
-
-    if (atomic_fetch_sub(&region->users, 1) == 1 && revoked)
+    /* `revoked` is read after the count, else who begins to wait in between is not woken. The place
+     * may be another region's by then; it stays mapped, and a wake-up for nothing does no harm. */
+    if (atomic_fetch_sub(&region->users, 1) == 1 && atomic_load(&region->revoked))
         pdxi_futex_wake_all(&region->users);
 }
 
@@ -200,6 +198,12 @@ int pdx_region_deregister(struct pdx_region *region, uint64_t timeout_ns, struct
     if (timeout_ns > 0 && pdxi_reactor_is_any())
         return pdxi_refuse(why, PDX_EREACTOR,
                            "pdx_region_deregister with a timeout would block a callback; pass 0");
+    if (pdxi_reactor_is_any() && !pdxi_reactor_is_self(&engine->reactor))
+        return pdxi_refuse(
+            why, PDX_EREACTOR,
+            "region %u belongs to engine %s; a callback of another engine can't wait "
+            "for it",
+            region->id, engine->name);
     atomic_store(&region->revoked, 1);
     region_revoke(region);
     until_ns = pdxi_after_ns(pdxi_now_ns(), timeout_ns);

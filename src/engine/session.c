@@ -28,21 +28,6 @@ static void session_fail_inbound(struct pdxi_session *session, const char *text)
     }
 }
 
-/* Whether the same initiator still has another session: then its records may go on. */
-static bool session_has_twin(const struct pdxi_session *session)
-{
-    struct pdxi_list *pos;
-
-    pdxi_list_for_each (pos, &session->engine->sessions) {
-        const struct pdxi_session *other = pdxi_container_of(pos, struct pdxi_session, link);
-
-        if (other != session &&
-            memcmp(other->incarnation, session->incarnation, PDX_INCARNATION_LEN) == 0)
-            return true;
-    }
-    return false;
-}
-
 static void session_end(struct pdxi_session *session, const struct pdx_error *why)
 {
     struct pdxi_served *served = session->served;
@@ -55,8 +40,7 @@ static void session_end(struct pdxi_session *session, const struct pdx_error *wh
     if (served)
         served->ops->close(served);
     pdxi_stream_close(session->stream, false);
-    if (!session_has_twin(session))
-        session_fail_inbound(session, why->text);
+    session_fail_inbound(session, why->text);
     pdxi_list_remove(&session->link);
     atomic_fetch_sub_explicit(&session->engine->nsessions, 1, memory_order_relaxed);
     pdxi_log(&session->engine->log, PDX_LOG_INFO, "engine %s: session of %s ended: %s",
@@ -76,6 +60,26 @@ void pdxi_session_served_lost(struct pdxi_session *session, struct pdxi_served *
         session->served = NULL;
     pdxi_log(&session->engine->log, PDX_LOG_INFO, "engine %s: lane of %s ended: %s",
              session->engine->name, session->name, why->text);
+}
+
+void pdxi_session_hear(struct pdxi_session *session, uint64_t xfer)
+{
+    if (xfer == 0) /* a notification that has no number */
+        return;
+    session->heard[session->nheard++ % PDXI_SESSION_HEARD] = xfer;
+    if (xfer > session->heard_max)
+        session->heard_max = xfer;
+}
+
+bool pdxi_session_heard(const struct pdxi_session *session, uint64_t xfer)
+{
+    if (xfer == 0 || xfer > session->replay_max)
+        return false;
+    for (uint32_t i = 0; i < PDXI_SESSION_HEARD; i++) {
+        if (session->heard[i] == xfer)
+            return true;
+    }
+    return false;
 }
 
 void pdxi_session_inbound_end(struct pdxi_session *session, uint64_t id, enum pdx_inbound_code code,
@@ -234,6 +238,24 @@ static void session_on_keepalive(struct pdxi_timer *timer, uint64_t now_ns)
 #define KEEPALIVE_MIN_NS (10 * PDX_MSEC)
 #define KEEPALIVE_MAX_NS (3600 * PDX_SEC)
 
+/* An initiator connects anew when it has lost its session, be it unnoticed here. Its transfers have
+ * ended with that. */
+static void session_replace(struct pdx_engine *engine, const struct pdxi_frame_hello *hello)
+{
+    struct pdxi_list *pos;
+    struct pdxi_list *tmp;
+    struct pdx_error why;
+
+    pdxi_error_set(&why, PDX_EPEER, PDX_COST_PEER,
+                   "the initiator %s has lost the connection and begun another one", hello->name);
+    pdxi_list_for_each_safe (pos, tmp, &engine->sessions) {
+        struct pdxi_session *session = pdxi_container_of(pos, struct pdxi_session, link);
+
+        if (memcmp(session->incarnation, hello->incarnation, PDX_INCARNATION_LEN) == 0)
+            session_lose(session, &why);
+    }
+}
+
 static int session_create(struct pdx_engine *engine, struct pdxi_stream *stream,
                           const struct pdxi_frame_hello *hello,
                           const struct pdxi_frame_hello_ack *ack, struct pdx_error *why)
@@ -308,6 +330,7 @@ static int session_join(struct pdxi_session *session, struct pdxi_stream *stream
     struct pdxi_served *old = session->served;
 
     session->served = NULL;
+    session->replay_max = session->heard_max;
     if (old)
         old->ops->close(old);
     return pdxi_served_tcp.join(session, stream, why);
@@ -331,15 +354,18 @@ int pdxi_session_greet(struct pdx_engine *engine, struct pdxi_stream *stream,
         .name = engine->name,
         .keepalive_ns = engine->keepalive_ns,
         .max_frames = SESSION_MAX_FRAMES,
-        .full =
-            hello->kind == PDXI_HELLO_CONTROL &&
-            atomic_load_explicit(&engine->nsessions, memory_order_relaxed) >= engine->max_sessions,
     };
     struct pdxi_frame_hello_ack ack;
     struct pdxi_session *session;
     int r;
 
+    if (hello->kind == PDXI_HELLO_CONTROL &&
+        memcmp(hello->target, engine->desc->incarnation, PDX_INCARNATION_LEN) == 0)
+        session_replace(engine, hello);
     memcpy(own.incarnation, engine->desc->incarnation, sizeof own.incarnation);
+    own.full =
+        hello->kind == PDXI_HELLO_CONTROL &&
+        atomic_load_explicit(&engine->nsessions, memory_order_relaxed) >= engine->max_sessions;
     if (pdxi_hello_judge(hello, &own, &ack) < 0)
         return session_refuse(stream, &ack, why);
     if (hello->kind == PDXI_HELLO_CONTROL) {

@@ -10,6 +10,9 @@
 #include "engine/net/stream.h"
 #include "engine/proto/hello.h"
 
+/* Ends of transfers that a session remembers: more than may be unanswered on a data connection. */
+#define PDXI_SESSION_HEARD 2048u
+
 struct pdx_region;
 struct pdxi_served; /* a transport's target side of one lane */
 struct pdxi_session;
@@ -41,10 +44,14 @@ struct pdxi_session {
     char name[PDX_NAME_MAX + 1];
     uint8_t ticket[PDXI_TICKET_LEN];
     bool ticket_valid;
-    struct pdxi_served *served;      /* owned, or NULL */
-    struct pdxi_timer timer;         /* keepalive */
-    uint64_t keepalive_ns;           /* the initiator's */
-    struct pdxi_frame_hello_ack ack; /* waits to be sent while send_ack */
+    struct pdxi_served *served;         /* owned, or NULL */
+    uint64_t heard[PDXI_SESSION_HEARD]; /* numbers of transfers that ended, the last ones */
+    uint32_t nheard;                    /* ever; wraps */
+    uint64_t heard_max;                 /* the highest of them */
+    uint64_t replay_max;                /* of earlier data connections: what may be sent again */
+    struct pdxi_timer timer;            /* keepalive */
+    uint64_t keepalive_ns;              /* the initiator's */
+    struct pdxi_frame_hello_ack ack;    /* waits to be sent while send_ack */
     uint64_t pong_stamp;
     bool send_ack;
     bool send_pong;
@@ -56,6 +63,13 @@ struct pdxi_session {
  * refusal. The stream is taken over, or closed. Returns 0, or the error for the log. */
 int pdxi_session_greet(struct pdx_engine *engine, struct pdxi_stream *stream,
                        const struct pdxi_frame_hello *hello, struct pdx_error *why);
+
+/* The initiator told the end of its transfer `xfer`. */
+void pdxi_session_hear(struct pdxi_session *session, uint64_t xfer);
+
+/* Whether it did so on an earlier data connection and, not having got the answer, tells it again:
+ * then nothing of the transfer may be carried out a second time. */
+bool pdxi_session_heard(const struct pdxi_session *session, uint64_t xfer);
 
 /* A tracked transfer of this session ended; tells the engine's hook. */
 void pdxi_session_inbound_end(struct pdxi_session *session, uint64_t id, enum pdx_inbound_code code,

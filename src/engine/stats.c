@@ -46,11 +46,14 @@ void pdx_engine_counters(const struct pdx_engine *engine, struct pdx_engine_coun
 void pdx_peer_counters(const struct pdx_peer *peer, struct pdx_peer_counters *ret_counters)
 {
     struct pdx_peer_counters *c = ret_counters;
+    uint64_t ended;
 
-    c->transfers_submitted = pdxi_counted(&peer->submitted);
-    c->transfers_done = pdxi_counted(&peer->done);
-    c->transfers_ended_badly = pdxi_counted(&peer->ended_badly);
-    c->transfers_inflight = c->transfers_submitted - c->transfers_done - c->transfers_ended_badly;
+    /* In this order, so that what ends meanwhile was not counted as ended only. */
+    c->transfers_done = atomic_load(&peer->done);
+    c->transfers_ended_badly = atomic_load(&peer->ended_badly);
+    c->transfers_submitted = atomic_load(&peer->submitted);
+    ended = c->transfers_done + c->transfers_ended_badly;
+    c->transfers_inflight = c->transfers_submitted > ended ? c->transfers_submitted - ended : 0;
     c->bytes_written = pdxi_counted(&peer->bytes_written);
     c->bytes_read = pdxi_counted(&peer->bytes_read);
     c->connects = pdxi_counted(&peer->connects);

@@ -80,7 +80,7 @@ static int submit_begin(struct pdx_peer *peer, enum pdx_op op, const struct pdx_
                             PDXI_TRANSFER_LOSSES);
     r = submit_copy_notify(t, &o, why);
     if (r == 0 && o.cq) {
-        r = pdxi_cq_reserve(o.cq, why);
+        r = pdxi_cq_reserve(o.cq, peer->engine, why);
         if (r == 0)
             t->cq = o.cq;
     }
@@ -297,13 +297,13 @@ static int submit_check_many(const struct pdx_submission *subs, size_t n,
     for (size_t i = 0; i < n; i++) {
         if (!subs[i].prepared)
             continue;
-        if (engine && subs[i].prepared->peer->engine != engine)
+        if (!engine)
+            *ret_engine = engine = subs[i].prepared->peer->engine;
+        if (subs[i].prepared->peer->engine != engine)
             return pdxi_refuse(why, PDX_EINVAL,
                                "submission %zu belongs to engine %s, an earlier one to %s", i,
                                subs[i].prepared->peer->engine->name, engine->name);
-        engine = subs[i].prepared->peer->engine;
     }
-    *ret_engine = engine;
     return 0;
 }
 
@@ -316,7 +316,7 @@ int pdx_submit_many(const struct pdx_submission *submissions, size_t n,
     int r = submit_check_many(submissions, n, &engine, why);
 
     if (r < 0)
-        return r;
+        return submit_refused(engine, r);
     if (!engine) {
         if (ret_statuses && n)
             memset(ret_statuses, 0, n * sizeof *ret_statuses);

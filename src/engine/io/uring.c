@@ -213,7 +213,8 @@ static void uring_cancel(struct uring *u, uint64_t token)
 
     if (!sqe)
         return;
-    io_uring_prep_poll_remove(sqe, token);
+    /* Not poll_remove: it gives up (EALREADY) when an event of the poll was not delivered yet. */
+    io_uring_prep_cancel64(sqe, token, 0);
     sqe->user_data = URING_TOKEN_NONE;
     do {
         if (uring_submit(u) < 0)

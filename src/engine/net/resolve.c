@@ -50,11 +50,15 @@ static void *resolve_main(void *arg)
 {
     struct resolve_job *job = arg;
 
-    job->naddrs = resolve_all(&job->peer->desc, false, job->addrs, &job->why);
-    if (!pdxi_reactor_post(&job->peer->engine->reactor, &job->cmd)) {
-        pdxi_peer_drop(job->peer);
+    struct pdx_peer *peer = job->peer;
+
+    job->naddrs = resolve_all(&peer->desc, false, job->addrs, &job->why);
+    pdxi_peer_get(peer); /* post touches the engine after the command may have run */
+    if (!pdxi_reactor_post(&peer->engine->reactor, &job->cmd)) {
+        pdxi_peer_drop(peer);
         free(job);
     }
+    pdxi_peer_drop(peer);
     return NULL;
 }
 

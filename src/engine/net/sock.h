@@ -50,7 +50,8 @@ void pdxi_sock_tune(int fd, const char *congestion);
 /* The pending error of a socket, an errno value; clears it. */
 int pdxi_sock_error(int fd);
 
-/* Closes so that the other side's unread data is not delivered later: resets the connection. */
+/* Closes by a reset: what the other side has not read yet is withdrawn. Its TCP may deliver it all
+ * the same; its pdxi_sock_error tells first. */
 void pdxi_sock_reset(int fd);
 
 #endif

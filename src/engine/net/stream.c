@@ -16,6 +16,7 @@
 #define TAIL_LEN   (4u << 10)  /* of the staging buffer, behind a payload's end: the next head */
 #define RX_SLICE   (2u << 20)  /* bytes received in one turn */
 #define TX_SLICE   4           /* batches sent in one turn */
+#define TX_BYTES   (8u << 20)  /* bytes sent in one turn */
 
 /* ---- batches ---------------------------------------------------------- */
 
@@ -94,7 +95,8 @@ static void stream_lose(struct pdxi_stream *s, const struct pdx_error *why)
 {
     if (s->dead)
         return;
-    pdxi_stream_close(s, why->code == PDX_EPROTO);
+    /* When this side ends it, what is on its way must not arrive. */
+    pdxi_stream_close(s, why->code != PDX_EPEER);
     s->ops->lost(s, why);
 }
 
@@ -383,7 +385,9 @@ static bool stream_send(struct pdxi_stream *s)
 
 static void stream_tx(struct pdxi_stream *s)
 {
-    for (int batches = 0; s->writable && !s->dead && batches < TX_SLICE;) {
+    uint64_t limit = s->bytes_out + TX_BYTES;
+
+    for (int batches = 0; s->writable && !s->dead && batches < TX_SLICE && s->bytes_out < limit;) {
         if ((!s->batch || s->batch->first == s->batch->niov) && !stream_fill(s))
             return;
         if (!stream_send(s))

@@ -7,7 +7,6 @@ void pdxi_peer_step_init(struct pdxi_peer_step *s)
 {
     memset(s, 0, sizeof *s);
     s->state = PDX_PEER_CONNECTING;
-    s->pause_ns = PDXI_PEER_PAUSE_MIN;
 }
 
 static unsigned peer_resolve(struct pdxi_peer_step *s)
@@ -23,17 +22,23 @@ static unsigned peer_end(struct pdxi_peer_step *s, enum pdx_peer_state state)
     return PDXI_PACT_DISCONNECT | PDXI_PACT_FAIL_ALL;
 }
 
+static uint64_t peer_next_pause(uint64_t pause_ns)
+{
+    if (pause_ns == 0)
+        return PDXI_PEER_PAUSE_MIN;
+    return pause_ns < PDXI_PEER_PAUSE_MAX / 2 ? pause_ns * 2 : PDXI_PEER_PAUSE_MAX;
+}
+
 /* All addresses failed: callers are told at once, attempts go on in the background. */
 static unsigned peer_pause(struct pdxi_peer_step *s, bool connected)
 {
     s->phase = PDXI_PEER_PAUSED;
     s->state = PDX_PEER_DOWN;
-    s->pause_ns = s->pause_ns < PDXI_PEER_PAUSE_MAX / 2 ? s->pause_ns * 2 : PDXI_PEER_PAUSE_MAX;
+    s->pause_ns = peer_next_pause(s->pause_ns);
     return PDXI_PACT_FAIL_ALL | PDXI_PACT_PAUSE | (connected ? PDXI_PACT_DISCONNECT : 0);
 }
 
-/* An engine that answers but is another one, or speaks another protocol, will not change its mind.
- */
+/* An engine that answers but is another one will not become the one that was meant. */
 static bool peer_verdict_is_final(int err)
 {
     return err == PDX_ESTALE;
@@ -71,7 +76,6 @@ static unsigned peer_lost(struct pdxi_peer_step *s, int err)
     if (peer_verdict_is_final(err))
         return peer_end(s, PDX_PEER_STALE);
     s->state = PDX_PEER_CONNECTING;
-    s->pause_ns = PDXI_PEER_PAUSE_MIN;
     return PDXI_PACT_DISCONNECT | PDXI_PACT_FAIL_ALL | peer_resolve(s);
 }
 
@@ -103,7 +107,7 @@ unsigned pdxi_peer_step(struct pdxi_peer_step *s, enum pdxi_peer_event event, in
         if (s->phase == PDXI_PEER_OPENING) {
             s->phase = PDXI_PEER_READY;
             s->state = PDX_PEER_UP;
-            s->pause_ns = PDXI_PEER_PAUSE_MIN;
+            s->pause_ns = 0;
         }
         return s->phase == PDXI_PEER_READY ? PDXI_PACT_DRAIN_QUEUE : 0;
     case PDXI_PEV_FAILED:

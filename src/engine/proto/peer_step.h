@@ -57,7 +57,7 @@ struct pdxi_peer_step {
     enum pdx_peer_state state; /* what the caller sees */
     uint32_t addr;
     uint32_t naddrs;
-    uint64_t pause_ns;
+    uint64_t pause_ns; /* the last one since the peer was up; 0: none */
 };
 
 #define PDXI_PEER_PAUSE_MIN (UINT64_C(50) * PDX_MSEC)

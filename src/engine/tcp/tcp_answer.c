@@ -20,7 +20,7 @@ static struct tcp_answer *answer_new(struct tcp_served *v, enum pdxi_frame_type 
 
     if (!a) {
         pdxi_error_set(&why, PDX_ENOMEM, PDX_COST_PEER, "no memory to answer");
-        pdxi_stream_close(v->stream, true);
+        tcp_served_end(v, &why);
         return NULL;
     }
     a->type = type;
@@ -70,8 +70,10 @@ int tcp_answer_read(struct tcp_served *v, uint64_t seq, struct pdx_region *regio
 {
     struct tcp_answer *a = answer_new(v, PDXI_FRAME_READ_DATA, seq);
 
-    if (!a)
+    if (!a) {
+        pdxi_pool_put(&v->engine->pool, table);
         return PDX_ENOMEM;
+    }
     a->region = region;
     a->frame = *f;
     a->table = table;
@@ -110,17 +112,18 @@ static void answer_put_read(struct tcp_served *v, struct pdxi_batch *b, const st
         pdxi_batch_refer(b, from, seg.len);
     }
     answer_put_ack(b, a->seq);
-    v->reads_in_batch = true;
+    v->reads_mixed |= v->read_region && v->read_region != a->region;
+    v->read_region = a->region;
     pdxi_count(&a->region->bytes_out, a->frame.payload);
     pdxi_stat_add(&v->engine->stats, PDXI_STAT_BYTES_IN_READ, a->frame.payload);
     tcp_track_bytes(v, a->frame.xfer, a->frame.payload);
 }
 
-/* Returns false when the batch has no room for it. */
-static bool answer_put(struct tcp_served *v, struct pdxi_batch *b, const struct tcp_answer *a)
+/* Returns false when the batch has no room for it. *ret_failed gets the transfer whose data can't
+ * be sent any more, for the reason *ret_why. */
+static bool answer_put(struct tcp_served *v, struct pdxi_batch *b, const struct tcp_answer *a,
+                       uint64_t *ret_failed, struct pdx_error *ret_why)
 {
-    struct pdx_error why;
-
     switch ((int)a->type) {
     case PDXI_FRAME_ACK:
         answer_put_ack(b, a->seq);
@@ -134,10 +137,10 @@ static bool answer_put(struct tcp_served *v, struct pdxi_batch *b, const struct 
     if (b->niov > 0 && PDXI_BATCH_IOVS - b->niov < a->frame.nsegs + ANSWER_IOVS_MIN)
         return false;
     if (!pdxi_region_offered(a->region, a->frame.region_generation)) {
-        pdxi_error_set(&why, PDX_ESTALE, PDX_COST_TRANSFER,
+        pdxi_error_set(ret_why, PDX_ESTALE, PDX_COST_TRANSFER,
                        "region %u was deregistered before it was read", a->frame.region_id);
-        tcp_track_fail(v, a->frame.xfer, &why);
-        answer_put_err(b, a->seq, why.code, why.text);
+        answer_put_err(b, a->seq, ret_why->code, ret_why->text);
+        *ret_failed = a->frame.xfer;
         return true;
     }
     answer_put_read(v, b, a);
@@ -157,13 +160,17 @@ void tcp_answer_fill(struct tcp_served *v, struct pdxi_batch *b)
         v->answered_seq = v->ack_seq;
         v->ack_seq = 0;
     }
-    while (!pdxi_list_empty(&v->answers) && answer_has_room(b)) {
+    while (!v->closed && !pdxi_list_empty(&v->answers) && answer_has_room(b)) {
         struct tcp_answer *a = pdxi_container_of(v->answers.next, struct tcp_answer, link);
+        uint64_t failed = 0;
+        struct pdx_error why;
 
-        if (!answer_put(v, b, a))
+        if (!answer_put(v, b, a, &failed, &why))
             return;
         v->answered_seq = a->seq;
         answer_free(v, a);
+        if (failed)
+            tcp_track_fail(v, failed, &why); /* last: its hook may close us */
     }
 }
 

@@ -238,18 +238,26 @@ static void tcp_stop(struct pdxi_lane *lane, struct pdx_transfer_status *t)
     pdxi_list_add_tail(&lane->waiting, &t->link);
 }
 
-/* Back to the first unanswered frame of each transfer. */
+/* Back to the first unanswered frame of each transfer, and to the first unanswered notice. */
 static void tcp_rewind(struct tcp_lane *l)
 {
+    struct pdxi_list *notices = &l->base.peer->notices;
+    struct pdxi_list unheard;
+
+    pdxi_list_init(&unheard);
     for (uint64_t seq = l->done_seq + 1; seq < l->next_seq; seq++) {
         struct tcp_entry *e = tcp_entry(l, seq);
 
+        if (e->notice)
+            pdxi_list_add_tail(&unheard, &e->notice->link);
         if (!e->transfer || e->transfer->rewound)
             continue;
         e->transfer->cursor = e->cursor;
         e->transfer->notified = false;
         e->transfer->rewound = true;
     }
+    pdxi_list_splice_tail(&unheard, notices);
+    pdxi_list_splice_tail(notices, &unheard);
 }
 
 static void tcp_tell_lost(struct pdxi_list *transfers, enum pdxi_transfer_event event)

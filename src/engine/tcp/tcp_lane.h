@@ -24,6 +24,7 @@
 
 struct tcp_entry {
     struct pdx_transfer_status *transfer; /* NULL: a notice of a transfer that has ended */
+    struct pdxi_notice *notice;           /* owned, or NULL */
     struct pdxi_cursor cursor;            /* before the frame */
     uint64_t payload;
     uint32_t nsegs;

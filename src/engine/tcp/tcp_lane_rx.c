@@ -50,8 +50,10 @@ static void rx_answer(struct tcp_lane *l, const struct pdx_error *cause)
         pdxi_pool_put(&tcp_engine(l)->pool, l->ring);
         l->ring = NULL;
     }
-    if (!t)
+    if (!t) {
+        pdxi_peer_notice_put(l->base.peer, e.notice);
         return;
+    }
     if (cause) {
         pdxi_transfer_event(t, PDXI_EV_REFUSED, cause);
         return;

@@ -14,6 +14,7 @@
 #define BATCH_IOVS_MIN  4u /* with fewer left the batch is sent first */
 #define BATCH_ARENA_MIN (PDXI_FRAME_DATA_LEN + 64 * PDXI_FRAME_SEG_LEN)
 #define NOTIFY_HEAD_MAX (PDXI_FRAME_PREFIX_LEN + 64 + PDXI_FRAME_TEXT_MAX + PDX_NOTIFY_MAX)
+#define FRAMES_HEAD_MAX (PDXI_FRAME_DATA_LEN + NOTIFY_HEAD_MAX) /* a BEGIN before the NOTIFY */
 
 static bool tx_has_room(struct tcp_lane *l, struct pdxi_batch *b)
 {
@@ -36,6 +37,7 @@ static void tx_enter(struct tcp_lane *l, struct pdx_transfer_status *t, enum pdx
     struct tcp_entry *e = tcp_entry(l, l->next_seq++);
 
     e->transfer = t;
+    e->notice = NULL;
     e->cursor = *before;
     e->payload = payload;
     e->nsegs = nsegs;
@@ -208,8 +210,8 @@ static void tx_notice(struct tcp_lane *l, struct pdxi_batch *b)
     pdxi_batch_commit(b, (uint32_t)pdxi_frame_notify_encode(buf, &n->frame));
     pdxi_cursor_init(&none);
     tx_enter(l, NULL, PDXI_FRAME_NOTIFY, &none, 0, 0);
+    tcp_entry(l, l->next_seq - 1)->notice = n;
     pdxi_list_remove(&n->link);
-    pdxi_pool_put(&tcp_engine(l)->pool, n);
 }
 
 void tcp_lane_fill(struct tcp_lane *l, struct pdxi_batch *b)
@@ -224,7 +226,7 @@ void tcp_lane_fill(struct tcp_lane *l, struct pdxi_batch *b)
             continue;
         }
         first = pdxi_list_first(&l->base.active);
-        if (!first || PDXI_BATCH_ARENA - b->arena_len < NOTIFY_HEAD_MAX)
+        if (!first || PDXI_BATCH_ARENA - b->arena_len < FRAMES_HEAD_MAX)
             return;
         tx_transfer(l, b, pdxi_container_of(first, struct pdx_transfer_status, link));
     }

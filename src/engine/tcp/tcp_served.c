@@ -67,6 +67,9 @@ static int served_on_write(struct tcp_served *v, const uint8_t *body, size_t len
     }
     if (v->rx_region && served_keep_table(v, &v->rx, table, &v->rx_table, &v->rx_why) < 0)
         v->rx_region = NULL;
+    v->rx_over = v->rx_region && tcp_track_is_over(v, v->rx.xfer);
+    if (v->rx_over)
+        v->rx_region = NULL;
     v->rx_seg = 0;
     v->rx_off = 0;
     *ret_payload = v->rx.payload;
@@ -95,8 +98,8 @@ static int served_on_read(struct tcp_served *v, const uint8_t *body, size_t len,
     }
     if (region && served_keep_table(v, &f, table, &kept, &refusal) == 0)
         return tcp_answer_read(v, seq, region, &f, kept);
-    tcp_track_fail(v, f.xfer, &refusal);
     tcp_answer_err(v, seq, &refusal);
+    tcp_track_fail(v, f.xfer, &refusal);
     return 0;
 }
 
@@ -106,7 +109,7 @@ static int served_on_begin(struct tcp_served *v, const uint8_t *body, size_t len
     struct pdxi_frame_begin f;
     int r = pdxi_frame_begin_decode(body, len, &f, why);
 
-    return r < 0 ? r : tcp_track_begin(v, &f);
+    return r < 0 ? r : tcp_track_begin(v, &f, why);
 }
 
 static int served_on_notify(struct tcp_served *v, const uint8_t *body, size_t len,
@@ -177,18 +180,22 @@ static int served_sink(struct pdxi_stream *s, uint64_t max, struct iovec *iov, i
 
 static void served_end_write(struct tcp_served *v)
 {
-    if (v->rx_region) {
-        pdxi_count(&v->rx_region->bytes_in, v->rx.payload);
-        pdxi_stat_add(&v->engine->stats, PDXI_STAT_BYTES_IN_WRITTEN, v->rx.payload);
-        tcp_track_bytes(v, v->rx.xfer, v->rx.payload);
-        tcp_answer_ack(v, v->seq);
-    } else {
-        tcp_track_fail(v, v->rx.xfer, &v->rx_why);
-        tcp_answer_err(v, v->seq, &v->rx_why);
-    }
+    struct pdx_region *region = v->rx_region;
+
     pdxi_pool_put(&v->engine->pool, v->rx_table);
     v->rx_table = NULL;
     v->rx_region = NULL;
+    if (region) {
+        pdxi_count(&region->bytes_in, v->rx.payload);
+        pdxi_stat_add(&v->engine->stats, PDXI_STAT_BYTES_IN_WRITTEN, v->rx.payload);
+        tcp_track_bytes(v, v->rx.xfer, v->rx.payload);
+    }
+    if (region || v->rx_over) {
+        tcp_answer_ack(v, v->seq);
+    } else {
+        tcp_answer_err(v, v->seq, &v->rx_why);
+        tcp_track_fail(v, v->rx.xfer, &v->rx_why);
+    }
 }
 
 static void served_sunk(struct pdxi_stream *s, uint64_t n, uint64_t left)
@@ -239,7 +246,8 @@ static void served_sent(struct pdxi_stream *s)
 {
     struct tcp_served *v = s->owner;
 
-    v->reads_in_batch = false;
+    v->read_region = NULL;
+    v->reads_mixed = false;
 }
 
 static void served_close(struct pdxi_served *served)
@@ -257,7 +265,7 @@ static void served_close(struct pdxi_served *served)
     v->rx_region = NULL;
 }
 
-static void served_end(struct tcp_served *v, const struct pdx_error *why)
+void tcp_served_end(struct tcp_served *v, const struct pdx_error *why)
 {
     pdxi_session_served_lost(v->base.session, &v->base, why);
     served_close(&v->base);
@@ -269,14 +277,14 @@ static void served_lost(struct pdxi_stream *s, const struct pdx_error *why)
 
     if (why->code == PDX_EPROTO)
         pdxi_stat_add(&v->engine->stats, PDXI_STAT_GARBAGE, 1);
-    served_end(v, why);
+    tcp_served_end(v, why);
 }
 
 static void served_gone(struct pdxi_stream *s)
 {
     struct tcp_served *v = s->owner;
 
-    served_close(&v->base); /* it may have closed its stream by itself */
+    tcp_answer_drop_all(v); /* what came after the close */
     free(v);
 }
 
@@ -313,18 +321,17 @@ static int served_join(struct pdxi_session *session, struct pdxi_stream *stream,
     return 0;
 }
 
-/* A batch under way may refer to the region: the connection ends, the initiator asks again and is
+/* When a batch under way refers to the region the connection ends; the initiator asks again and is
  * told that the region is gone. */
 static void served_revoke(struct pdxi_served *served, const struct pdx_region *region)
 {
     struct tcp_served *v = pdxi_container_of(served, struct tcp_served, base);
     struct pdx_error why;
 
-    if (v->reads_in_batch) {
+    if (v->read_region == region || v->reads_mixed) {
         pdxi_error_set(&why, PDX_ESTALE, PDX_COST_PEER,
-                       "region %u was deregistered while data of a region was being sent",
-                       region->id);
-        served_end(v, &why);
+                       "region %u was deregistered while it was being sent", region->id);
+        tcp_served_end(v, &why);
         return;
     }
     if (v->rx_region != region)

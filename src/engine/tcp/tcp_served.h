@@ -23,11 +23,12 @@ struct tcp_answer {
     char text[PDXI_FRAME_TEXT_MAX + 1];
 };
 
-/* A tracked transfer whose NOTIFY has not come. */
+/* A tracked transfer whose NOTIFY has not come (on this connection). */
 struct tcp_track {
     struct pdxi_list link;
     uint64_t xfer;
     uint64_t id;
+    bool over; /* the application knows its end: no byte of it is put in place any more */
 };
 
 struct tcp_served {
@@ -42,13 +43,15 @@ struct tcp_served {
     uint64_t answered_seq; /* all up to it have been answered */
     uint64_t ack_seq;      /* to be confirmed before the answers below; 0: none */
     struct pdxi_list answers;
-    bool reads_in_batch; /* the batch being sent refers to memory of a region */
+    const struct pdx_region *read_region; /* the batch being sent refers to its memory; or NULL */
+    bool reads_mixed;                     /* and to that of others */
 
     struct pdxi_list tracks[TCP_TRACK_BUCKETS];
     uint32_t ntracks;
 
     /* the WRITE that is arriving */
     struct pdx_region *rx_region; /* NULL: its payload is discarded */
+    bool rx_over;                 /* and confirmed all the same: its transfer is over */
     struct pdxi_frame_data rx;
     uint8_t *rx_table; /* owned pool block, or NULL */
     uint32_t rx_seg;
@@ -65,6 +68,9 @@ static inline struct pdxi_frame_seg tcp_seg(const struct pdxi_frame_data *f, con
     return pdxi_frame_seg_decode(table, i);
 }
 
+/* Ends the connection from this side. */
+void tcp_served_end(struct tcp_served *v, const struct pdx_error *why);
+
 /* Answers, in order (tcp_answer.c). */
 void tcp_answer_ack(struct tcp_served *v, uint64_t seq);
 void tcp_answer_err(struct tcp_served *v, uint64_t seq, const struct pdx_error *why);
@@ -76,8 +82,10 @@ void tcp_answer_drop_all(struct tcp_served *v);
 
 /* Tracked transfers (tcp_track.c). */
 void tcp_track_init(struct tcp_served *v);
-int tcp_track_begin(struct tcp_served *v, const struct pdxi_frame_begin *f);
+int tcp_track_begin(struct tcp_served *v, const struct pdxi_frame_begin *f, struct pdx_error *why);
+bool tcp_track_is_over(struct tcp_served *v, uint64_t xfer);
 void tcp_track_bytes(struct tcp_served *v, uint64_t xfer, uint64_t bytes);
+/* Calls the application's hook, which may close the connection. */
 void tcp_track_fail(struct tcp_served *v, uint64_t xfer, const struct pdx_error *why);
 int tcp_track_notify(struct tcp_served *v, const struct pdxi_frame_notify *f,
                      struct pdx_error *why);

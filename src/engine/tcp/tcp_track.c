@@ -45,20 +45,32 @@ static int track_begin_record(struct tcp_served *v, uint64_t xfer, uint64_t id)
 }
 
 /* Without room for a record the transfer goes on untracked; its NOTIFY is refused. */
-int tcp_track_begin(struct tcp_served *v, const struct pdxi_frame_begin *f)
+int tcp_track_begin(struct tcp_served *v, const struct pdxi_frame_begin *f, struct pdx_error *why)
 {
     struct tcp_track *t = track_find(v, f->xfer);
+    bool over = pdxi_session_heard(v->base.session, f->xfer);
 
-    if (t || track_begin_record(v, f->xfer, f->id) < 0)
+    if (t)
+        return 0;
+    if (!over &&
+        (v->ntracks >= v->engine->inbound.max || track_begin_record(v, f->xfer, f->id) < 0))
         return 0;
     t = pdxi_pool_get(&v->engine->pool, sizeof *t);
     if (!t)
-        return 0;
+        return pdxi_error_set(why, PDX_ENOMEM, PDX_COST_PEER, "no memory to track a transfer");
     t->xfer = f->xfer;
     t->id = f->id;
+    t->over = over;
     pdxi_list_add_tail(&v->tracks[f->xfer % TCP_TRACK_BUCKETS], &t->link);
     v->ntracks++;
     return 0;
+}
+
+bool tcp_track_is_over(struct tcp_served *v, uint64_t xfer)
+{
+    const struct tcp_track *t = track_find(v, xfer);
+
+    return t && t->over;
 }
 
 void tcp_track_bytes(struct tcp_served *v, uint64_t xfer, uint64_t bytes)
@@ -74,16 +86,26 @@ void tcp_track_fail(struct tcp_served *v, uint64_t xfer, const struct pdx_error 
 {
     struct tcp_track *t = track_find(v, xfer);
 
-    if (t)
-        pdxi_session_inbound_end(v->base.session, t->id, PDX_INBOUND_FAILED, why->code, why->text,
-                                 NULL, 0);
+    if (!t || t->over)
+        return;
+    t->over = true;
+    pdxi_session_inbound_end(v->base.session, t->id, PDX_INBOUND_FAILED, why->code, why->text, NULL,
+                             0);
 }
 
 int tcp_track_notify(struct tcp_served *v, const struct pdxi_frame_notify *f, struct pdx_error *why)
 {
     struct tcp_track *t = track_find(v, f->xfer);
-    int r = track_begin_record(v, f->xfer, f->id); /* exists already for a tracked transfer */
+    int r = PDX_EAGAIN;
 
+    if (pdxi_session_heard(v->base.session, f->xfer)) {
+        if (t)
+            track_remove(v, t);
+        return 0;
+    }
+    /* An untracked transfer may have been refused a frame: nobody knows whether it is DONE. */
+    if (t || f->xfer == 0 || f->outcome != PDX_INBOUND_DONE)
+        r = track_begin_record(v, f->xfer, f->id); /* a tracked transfer has one */
     if (t)
         track_remove(v, t);
     if (r < 0)
@@ -91,6 +113,7 @@ int tcp_track_notify(struct tcp_served *v, const struct pdxi_frame_notify *f, st
                               "the target has no room for one more inbound record (its option "
                               "max_inbound is %u)",
                               v->engine->inbound.max);
+    pdxi_session_hear(v->base.session, f->xfer);
     pdxi_session_inbound_end(v->base.session, f->id, f->outcome, f->err, f->text, f->payload,
                              f->payload_len);
     return 0;
