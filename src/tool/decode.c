@@ -106,7 +106,7 @@ static void decode_print_json(const struct tool_receiver *r, const char *verdict
                   "pool_bytes_per_rank", (json_int_t)r->sizing.bytes, "max_tokens",
                   (json_int_t)r->sizing.max_tokens, "compare_seconds", (double)r->busy_ns / 1e9);
     if (o)
-        (void)json_dumpf(o, stdout, JSON_COMPACT);
+        (void)json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6));
     (void)printf("\n");
     json_decref(o);
 }
@@ -118,7 +118,7 @@ static void decode_broke(const struct decode_opts *o, const char *text)
             json_pack("{s:s,s:b,s:s+}", "command", "decode", "ok", 0, "verdict", "FAILED: ", text);
 
         if (v)
-            (void)json_dumpf(v, stdout, JSON_COMPACT);
+            (void)json_dumpf(v, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6));
         (void)printf("\n");
         json_decref(v);
     }

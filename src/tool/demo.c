@@ -219,7 +219,7 @@ static int demo_tell(struct demo *d)
                                 prefill, "decode", decode);
 
         if (all)
-            (void)json_dumpf(all, stdout, JSON_INDENT(2));
+            (void)json_dumpf(all, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
         (void)printf("\n");
         json_decref(all);
         json_decref(prefill);

@@ -164,7 +164,7 @@ static void prefill_print_json(struct tool_sender *s, const char *verdict)
     if (head && o)
         (void)json_object_update(head, o);
     if (head)
-        (void)json_dumpf(head, stdout, JSON_INDENT(2));
+        (void)json_dumpf(head, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
     (void)printf("\n");
     json_decref(head);
     json_decref(o);
@@ -178,7 +178,7 @@ static int prefill_broke(const struct prefill_opts *o, const char *text, int sta
             json_pack("{s:s,s:b,s:s+}", "command", "prefill", "ok", 0, "verdict", "FAILED: ", text);
 
         if (v)
-            (void)json_dumpf(v, stdout, JSON_INDENT(2));
+            (void)json_dumpf(v, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
         (void)printf("\n");
         json_decref(v);
     }

@@ -53,6 +53,7 @@ void tool_report_add(struct tool_report *r, size_t pool, const struct pdx_transf
     t->failed += info->code != PDX_DONE;
     t->bytes += info->bytes_done;
     t->segments += info->segments;
+    t->retries += info->retries;
     if (info->code == PDX_DONE)
         tally_sample(t, info);
 }
@@ -228,11 +229,12 @@ static json_t *report_json_pool(struct tool_tally *p)
 {
     double rate = report_rate(p->bytes, tool_samples_busy(p->samples, p->nsamples));
 
-    return json_pack("{s:s,s:I,s:I,s:I,s:I,s:f,s:f,s:f}", "component", p->name, "transfers",
+    return json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:f,s:f,s:f}", "component", p->name, "transfers",
                      (json_int_t)p->transfers, "failed", (json_int_t)p->failed, "bytes",
-                     (json_int_t)p->bytes, "segments", (json_int_t)p->segments, "GBps", rate / 1e9,
-                     "p50_us", (double)tool_samples_latency(p->samples, p->nsamples, 0.5) / 1e3,
-                     "p99_us", (double)tool_samples_latency(p->samples, p->nsamples, 0.99) / 1e3);
+                     (json_int_t)p->bytes, "segments", (json_int_t)p->segments, "retries",
+                     (json_int_t)p->retries, "GBps", rate / 1e9, "p50_us",
+                     (double)tool_samples_latency(p->samples, p->nsamples, 0.5) / 1e3, "p99_us",
+                     (double)tool_samples_latency(p->samples, p->nsamples, 0.99) / 1e3);
 }
 
 json_t *tool_report_json(struct tool_report *r)

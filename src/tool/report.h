@@ -23,6 +23,7 @@ struct tool_tally { /* of one pool: the KV cache, a state component, aux */
     uint64_t failed;
     uint64_t bytes; /* confirmed by the peer */
     uint64_t segments;
+    uint64_t retries;            /* times a transfer went on over a new connection */
     struct tool_sample *samples; /* owned; of transfers that are done */
     size_t nsamples;
     size_t cap;

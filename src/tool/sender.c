@@ -63,9 +63,9 @@ static int sender_make_ranks(struct tool_sender *s, struct pdx_error *why)
     if (err < 0)
         return err;
     if (sizing.inflight < s->opts.inflight)
-        tool_report_note(&s->report, "%u requests in flight instead of %llu: --mem is %s here",
-                         sizing.inflight, (unsigned long long)s->opts.inflight,
-                         tool_text_size(text, mem));
+        tool_report_note(
+            &s->report, "%u instead of %llu requests in flight at a time: --mem is %s here",
+            sizing.inflight, (unsigned long long)s->opts.inflight, tool_text_size(text, mem));
     sender_cut(s, sizing.max_tokens, "no more fits into the pools here (--mem)");
     s->nflights = sizing.inflight;
     s->ranks = calloc(tp, sizeof *s->ranks);
@@ -172,7 +172,8 @@ static int sender_greet(struct tool_sender *s, struct pdx_error *why)
 static void sender_settle(struct tool_sender *s)
 {
     if (s->offer.inflight < s->nflights)
-        tool_report_note(&s->report, "%u requests in flight instead of %zu: --mem of decode",
+        tool_report_note(&s->report,
+                         "%u instead of %zu requests in flight at a time: --mem of decode",
                          s->offer.inflight, s->nflights);
     s->nflights = s->offer.inflight;
     sender_cut(s, s->offer.max_tokens, "no more fits into the pools of decode (--mem there)");

@@ -4,6 +4,7 @@
  */
 #include "tool/sizing.h"
 
+#include "base/check.h"
 #include "tool/refuse.h"
 #include "tool/table.h"
 
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define SIZING_HUGE    (UINT64_MAX / 4) /* more than any machine has; sums of a few still fit */
 #define SIZING_CAP     (UINT64_C(4) << 30)
 #define SIZING_DEFAULT (UINT64_C(256) << 20) /* when the kernel does not tell */
 
@@ -72,6 +74,19 @@ struct tool_span tool_sizing_span(const struct tool_model *m, size_t pool, uint3
     return (struct tool_span){0};
 }
 
+/* The product, or SIZING_HUGE: a config.json may say anything. */
+static uint64_t sizing_times(uint64_t a, uint64_t b)
+{
+    uint64_t r;
+
+    return pdxi_mul_u64(a, b, &r) && r < SIZING_HUGE ? r : SIZING_HUGE;
+}
+
+static uint64_t sizing_plus(uint64_t a, uint64_t b)
+{
+    return a < SIZING_HUGE && b < SIZING_HUGE - a ? a + b : SIZING_HUGE;
+}
+
 /* Bytes of one item of a pool on one rank. */
 static uint64_t sizing_item_bytes(const struct tool_model *m, size_t pool, uint32_t tp)
 {
@@ -81,7 +96,7 @@ static uint64_t sizing_item_bytes(const struct tool_model *m, size_t pool, uint3
     uint64_t sum = 0;
 
     for (size_t i = 0; i < n; i++)
-        sum += tool_tensor_item_len(&t[i], tp);
+        sum = sizing_plus(sum, tool_tensor_item_len(&t[i], tp));
     return sum;
 }
 
@@ -125,14 +140,16 @@ static uint64_t sizing_fixed(const struct tool_model *m, uint32_t tp, uint32_t i
     uint64_t bytes = 0;
 
     for (size_t pool = 0; pool < s->npools; pool++) {
-        uint32_t items;
+        uint64_t wanted = (uint64_t)inflight * sizing_most(m, pool, max_tokens);
+        uint32_t items = (uint32_t)(wanted < TOOL_ITEMS_MAX ? wanted : TOOL_ITEMS_MAX);
 
         if (sizing_is_paged(m, pool))
             continue;
-        items = inflight * sizing_most(m, pool, max_tokens);
+        if (wanted > TOOL_ITEMS_MAX)
+            bytes = SIZING_HUGE;
         s->guards[pool] = sizing_guards(items, guarded);
         s->items[pool] = items + s->guards[pool];
-        bytes += s->items[pool] * sizing_item_bytes(m, pool, tp);
+        bytes = sizing_plus(bytes, sizing_times(s->items[pool], sizing_item_bytes(m, pool, tp)));
     }
     return bytes;
 }
@@ -154,7 +171,7 @@ static uint64_t sizing_page_bytes(const struct tool_model *m, uint32_t tp)
     uint64_t sum = 0;
 
     for (size_t pool = 0; pool < tool_sizing_npools(m); pool++)
-        sum += sizing_is_paged(m, pool) ? sizing_item_bytes(m, pool, tp) : 0;
+        sum = sizing_plus(sum, sizing_is_paged(m, pool) ? sizing_item_bytes(m, pool, tp) : 0);
     return sum;
 }
 
@@ -206,7 +223,8 @@ int tool_sizing_plan(const struct tool_model *m, uint32_t tp, uint64_t limit, ui
     wanted = (uint64_t)s.inflight * sizing_pages(m, max_tokens);
     pages = fixed > limit ? 0 : sizing_fit_pages(limit - fixed, page_bytes, wanted, guarded);
     if (pages == 0)
-        return sizing_refuse(m, tp, limit, fixed + page_bytes * (guarded ? 3 : 1), why);
+        return sizing_refuse(m, tp, limit,
+                             sizing_plus(fixed, sizing_times(page_bytes, guarded ? 3 : 1)), why);
     sizing_set_paged(m, pages, guarded, &s);
     s.max_tokens = (uint64_t)pages * m->page_size < max_tokens ? pages * m->page_size : max_tokens;
     s.bytes = strips;
