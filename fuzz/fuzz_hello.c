@@ -56,9 +56,12 @@ static void check_answer(const uint8_t *body, size_t len)
     rc = pdxi_hello_check(&ack, ack.incarnation, "peer", &why);
     FUZZ_CHECK(rc == why.code);
     FUZZ_CHECK(rc == (ours ? ack.code : PDX_EVERSION));
-    if (memcmp(other, ack.incarnation, sizeof other) != 0)
-        FUZZ_CHECK(pdxi_hello_check(&ack, other, "peer", NULL) ==
+    if (memcmp(other, ack.incarnation, sizeof other) != 0) {
+        FUZZ_CHECK(pdxi_hello_check(&ack, other, ack.name, NULL) ==
                    (ours ? PDX_ESTALE : PDX_EVERSION));
+        FUZZ_CHECK(pdxi_hello_check(&ack, other, "no\nname", NULL) ==
+                   (ours ? PDX_EPEER : PDX_EVERSION));
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -295,6 +295,7 @@ static void revoke_round(struct conf *c, bool read, uint64_t *rng)
     struct pdx_error why;
     pthread_t thread;
     int want = 1 + (int)(ts_rand(rng) % 50);
+    int rc;
 
     c->pair.rb = ts_region(c->pair.b, &c->pair.mb, PDX_RIGHT_ALL);
     c->pair.remote = ts_remote(c->pair.rb);
@@ -303,11 +304,12 @@ static void revoke_round(struct conf *c, bool read, uint64_t *rng)
     assert_int_equal(pthread_create(&thread, NULL, load_main, &l), 0);
     while (atomic_load(&l.done) < want && atomic_load(&l.other) == 0)
         ts_pause();
-    ts_ok(pdx_region_deregister(c->pair.rb, TS_LONG, &why), &why);
-    c->pair.rb = NULL;
+    rc = pdx_region_deregister(c->pair.rb, TS_LONG, &why);
     memset(c->pair.mb.p, NEW_BYTE, len);
     atomic_store(&l.revoked, true);
     (void)pthread_join(thread, NULL);
+    ts_ok(rc, &why);
+    c->pair.rb = NULL;
     assert_int_equal(l.rc, 0);
     assert_int_equal(atomic_load(&l.late_done), 0);
     assert_int_equal(atomic_load(&l.other), 0);

@@ -17,7 +17,7 @@
 struct peer_walk {
     struct pdxi_peer_step step;
     bool open;           /* there is a connection, or an attempt at one */
-    uint64_t last_pause; /* since the peer was up last; 0: none */
+    uint64_t last_pause; /* since the peer was stable last; 0: none */
 };
 
 static inline void peer_walk_begin(struct peer_walk *w)
@@ -45,6 +45,8 @@ static inline bool peer_walk_sensible(enum pdxi_peer_phase phase, enum pdxi_peer
         return phase >= PDXI_PEER_RESOLVING && phase <= PDXI_PEER_OPENING;
     case PDXI_PEV_LOST:
         return phase >= PDXI_PEER_RESOLVING && phase <= PDXI_PEER_READY;
+    case PDXI_PEV_STABLE:
+        return phase == PDXI_PEER_READY;
     case PDXI_PEV_PAUSE_OVER:
         return phase == PDXI_PEER_PAUSED;
     case PDXI_PEV_SUPERSEDED:
@@ -89,12 +91,19 @@ static inline const char *peer_walk_check_connection(struct peer_walk *w,
     return NULL;
 }
 
-static inline const char *peer_walk_check_pause(struct peer_walk *w, unsigned actions)
+static inline const char *peer_walk_check_pause(struct peer_walk *w,
+                                                const struct pdxi_peer_step *was,
+                                                enum pdxi_peer_event event, unsigned actions)
 {
     const struct pdxi_peer_step *s = &w->step;
 
-    if (s->phase == PDXI_PEER_READY)
+    if (event == PDXI_PEV_STABLE)
         w->last_pause = 0;
+    /* Only the loss of a stable connection is followed by an attempt at once. */
+    if (was->phase == PDXI_PEER_READY && (actions & PDXI_PACT_RESOLVE)) {
+        PEER_MUST(w->last_pause == 0);
+        w->last_pause = PDXI_PEER_PAUSE_MIN;
+    }
     if (!(actions & PDXI_PACT_PAUSE))
         return NULL;
     PEER_MUST(w->last_pause != 0 || s->pause_ns == PDXI_PEER_PAUSE_MIN);
@@ -119,7 +128,7 @@ static inline const char *peer_walk_step(struct peer_walk *w, enum pdxi_peer_eve
         PEER_MUST(actions == 0 && peer_walk_same(&was, s));
         return NULL;
     }
-    PEER_MUST(actions != 0);
+    PEER_MUST(actions != 0 || event == PDXI_PEV_STABLE);
     /* What callers see follows from where the peer is. */
     PEER_MUST((s->phase == PDXI_PEER_READY) == (s->state == PDX_PEER_UP));
     PEER_MUST((s->phase == PDXI_PEER_GONE) ==
@@ -135,7 +144,7 @@ static inline const char *peer_walk_step(struct peer_walk *w, enum pdxi_peer_eve
     PEER_MUST(!(actions & PDXI_PACT_RESOLVE) == (s->phase != PDXI_PEER_RESOLVING));
     PEER_MUST(!(actions & PDXI_PACT_PAUSE) == (s->phase != PDXI_PEER_PAUSED));
     broken = peer_walk_check_connection(w, &was, event, actions);
-    return broken ? broken : peer_walk_check_pause(w, actions);
+    return broken ? broken : peer_walk_check_pause(w, &was, event, actions);
 }
 
 /* A peer that is not gone comes up from wherever it is, and can always be closed. */

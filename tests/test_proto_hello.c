@@ -182,12 +182,29 @@ static void test_answer_of_another_incarnation_is_stale(void **state)
         struct pdx_error why = {0};
 
         ack.code = codes[i];
-        assert_int_equal(pdxi_hello_check(&ack, expected, "10.0.0.2:7000", &why), PDX_ESTALE);
+        assert_int_equal(pdxi_hello_check(&ack, expected, own.name, &why), PDX_ESTALE);
         assert_int_equal(why.error_class, PDX_CLASS_RECONNECT);
-        assert_has(why.text, "10.0.0.2:7000");
+        assert_has(why.text, own.name);
         assert_has(why.text, "b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1");
         assert_has(why.text, "c7c7c7c7c7c7c7c7c7c7c7c7c7c7c7c7");
     }
+}
+
+/* An advertised address may lead to somebody else: that says nothing about the engine that is
+ * meant. */
+static void test_answer_of_another_engine_is_not_stale(void **state)
+{
+    struct pdxi_hello_own own = own_engine();
+    struct pdxi_frame_hello h = hello_to(&own);
+    struct pdxi_frame_hello_ack ack = answer(&h, &own);
+    uint8_t expected[PDX_INCARNATION_LEN];
+    struct pdx_error why = {0};
+
+    (void)state;
+    memset(expected, 0xc7, sizeof expected);
+    assert_int_equal(pdxi_hello_check(&ack, expected, "somebody-else", &why), PDX_EPEER);
+    assert_has(why.text, "somebody-else");
+    assert_has(why.text, own.name);
 }
 
 static void test_refusals_come_through_with_their_text(void **state)
@@ -233,6 +250,7 @@ int main(void)
         cmocka_unit_test(test_full_engine_refuses_sessions_but_not_their_data_connections),
         cmocka_unit_test(test_answer_of_another_major_is_a_version_error),
         cmocka_unit_test(test_answer_of_another_incarnation_is_stale),
+        cmocka_unit_test(test_answer_of_another_engine_is_not_stale),
         cmocka_unit_test(test_refusals_come_through_with_their_text),
         cmocka_unit_test(test_incarnation_text_is_hexadecimal),
     };

@@ -143,14 +143,34 @@ static void test_pauses_grow_from_the_shortest_to_the_longest(void **state)
         before = walk.step.pause_ns;
     }
     assert_true(before == PDXI_PEER_PAUSE_MAX);
-    (void)step(PDXI_PEV_PAUSE_OVER, 0);
+}
+
+static void come_up(void)
+{
     (void)step(PDXI_PEV_RESOLVED, 1);
     (void)step(PDXI_PEV_CONNECTED, 0);
     (void)step(PDXI_PEV_GREETED, 0);
     (void)step(PDXI_PEV_LANE_UP, 0);
-    (void)step(PDXI_PEV_LOST, PDX_EPEER);
-    (void)fail_once();
-    assert_true(walk.step.pause_ns == PDXI_PEER_PAUSE_MIN);
+}
+
+/* Up and down again without ever being stable: every attempt after the first one waits longer. */
+static void test_flapping_peer_is_not_stormed(void **state)
+{
+    (void)state;
+    begin_in(PDXI_PEER_READY, 1);
+    assert_true(step(PDXI_PEV_LOST, PDX_EPEER) & RESOLVE);
+    for (int i = 0; i < 10; i++) {
+        uint64_t before = walk.step.pause_ns;
+
+        come_up();
+        assert_peer(PDXI_PEER_READY, PDX_PEER_UP);
+        assert_int_equal(step(PDXI_PEV_LOST, PDX_EPEER), DISCONNECT | FAIL_ALL | PAUSE);
+        assert_true(walk.step.pause_ns > before || before == PDXI_PEER_PAUSE_MAX);
+        (void)step(PDXI_PEV_PAUSE_OVER, 0);
+    }
+    come_up();
+    (void)step(PDXI_PEV_STABLE, 0);
+    assert_true(step(PDXI_PEV_LOST, PDX_EPEER) & RESOLVE);
 }
 
 static void test_lost_peer_is_sought_at_once(void **state)
@@ -280,6 +300,7 @@ int main(void)
         cmocka_unit_test(test_peer_that_cannot_be_resolved_is_down),
         cmocka_unit_test(test_peer_begins_with_the_first_address_after_a_pause),
         cmocka_unit_test(test_pauses_grow_from_the_shortest_to_the_longest),
+        cmocka_unit_test(test_flapping_peer_is_not_stormed),
         cmocka_unit_test(test_lost_peer_is_sought_at_once),
         cmocka_unit_test(test_another_incarnation_is_final),
         cmocka_unit_test(test_peer_is_superseded_or_closed_in_any_phase),

@@ -145,9 +145,12 @@ static int control_on_pong(struct pdxi_control *c, const uint8_t *body, size_t l
     uint64_t now_ns = pdxi_now_ns();
     int r = pdxi_frame_ping_decode(body, len, &pong, why);
 
-    if (r == 0 && pong.stamp <= now_ns)
+    if (r < 0)
+        return r;
+    if (pong.stamp <= now_ns)
         atomic_store_explicit(&c->peer->rtt_ns, now_ns - pong.stamp, memory_order_relaxed);
-    return r;
+    pdxi_peer_event(c->peer, PDXI_PEV_STABLE, 0, NULL);
+    return 0;
 }
 
 static int control_on_ping(struct pdxi_control *c, const uint8_t *body, size_t len,

@@ -146,7 +146,8 @@ static int engine_init_memory(struct pdx_engine *engine, const struct pdx_engine
     return r;
 }
 
-/* The default name differs between processes and containers: peers of one name replace each other. */
+/* The default name differs between processes and containers: peers of one name replace each other.
+ */
 static char *engine_make_name(const struct pdx_engine_opts *o, const uint8_t *incarnation)
 {
     char *name;

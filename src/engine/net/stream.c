@@ -49,6 +49,7 @@ void pdxi_batch_commit(struct pdxi_batch *b, uint32_t len)
         b->iov[b->niov++].iov_len = len;
     }
     b->arena_len += len;
+    b->total += len;
 }
 
 void pdxi_batch_refer(struct pdxi_batch *b, const void *base, size_t len)
@@ -57,6 +58,7 @@ void pdxi_batch_refer(struct pdxi_batch *b, const void *base, size_t len)
     b->iov[b->niov].iov_base = (void *)(uintptr_t)base;
     b->iov[b->niov++].iov_len = len;
     b->bytes += len;
+    b->total += len;
 }
 
 /* ---- ending ----------------------------------------------------------- */
@@ -345,6 +347,7 @@ static bool stream_fill(struct pdxi_stream *s)
     b->first = 0;
     b->arena_len = 0;
     b->bytes = 0;
+    b->total = 0;
     s->ops->fill(s, b);
     if (s->dead)
         return false;

@@ -35,7 +35,8 @@ struct pdxi_batch {
     uint32_t niov;
     uint32_t first; /* iovs before it are sent */
     uint32_t arena_len;
-    uint64_t bytes; /* referred to, the whole batch */
+    uint64_t bytes; /* of payload referred to, the whole batch */
+    uint64_t total; /* of everything */
     struct iovec iov[PDXI_BATCH_IOVS];
     uint8_t arena[PDXI_BATCH_ARENA];
 };

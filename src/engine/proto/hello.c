@@ -87,10 +87,16 @@ int pdxi_hello_check(const struct pdxi_frame_hello_ack *ack,
     if (memcmp(ack->incarnation, expected, PDX_INCARNATION_LEN) != 0) {
         pdxi_incarnation_text(expected, meant);
         pdxi_incarnation_text(ack->incarnation, is);
+        if (strcmp(ack->name, peer) != 0)
+            return pdxi_error_set(
+                why, PDX_EPEER, PDX_COST_PEER,
+                "another engine, \"%s\", answers where %s should: an address that "
+                "it advertises leads elsewhere, or it was replaced",
+                ack->name, peer);
         return pdxi_error_set(why, PDX_ESTALE, PDX_COST_PEER,
-                              "%s is now \"%s\" with incarnation %s, not %s: it was restarted, add "
-                              "its new descriptor",
-                              peer, ack->name, is, meant);
+                              "%s has incarnation %s now, not %s: it was restarted, add its new "
+                              "descriptor",
+                              peer, is, meant);
     }
     /* Decoding lets only codes through that can answer a HELLO. */
     if (ack->code != PDX_OK)

@@ -23,9 +23,10 @@ struct pdxi_hello_own {
 int pdxi_hello_judge(const struct pdxi_frame_hello *hello, const struct pdxi_hello_own *own,
                      struct pdxi_frame_hello_ack *ret_ack);
 
-/* Judges the answer: code, version, and that the incarnation is `expected`. Returns 0, or the error
- * with a sentence that names the peer: PDX_ESTALE when another incarnation answered (both in the
- * text), PDX_EVERSION, PDX_EACCESS, PDX_EAGAIN, PDX_EPROTO. */
+/* Judges the answer: version, then incarnation, then code. `peer` is the name of the engine that is
+ * meant. Returns 0, or the error with a sentence that names it: PDX_ESTALE when another incarnation
+ * of this name answered (both in the text), PDX_EPEER when an engine of another name did,
+ * PDX_EVERSION, PDX_EACCESS, PDX_EAGAIN, PDX_EPROTO. */
 int pdxi_hello_check(const struct pdxi_frame_hello_ack *ack,
                      const uint8_t expected[PDX_INCARNATION_LEN], const char *peer,
                      struct pdx_error *why);

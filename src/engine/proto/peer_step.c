@@ -75,6 +75,9 @@ static unsigned peer_lost(struct pdxi_peer_step *s, int err)
         return peer_failed(s, err);
     if (peer_verdict_is_final(err))
         return peer_end(s, PDX_PEER_STALE);
+    if (s->pause_ns > 0)
+        return peer_pause(s, true); /* up and down again: not a storm of attempts */
+    s->pause_ns = PDXI_PEER_PAUSE_MIN;
     s->state = PDX_PEER_CONNECTING;
     return PDXI_PACT_DISCONNECT | PDXI_PACT_FAIL_ALL | peer_resolve(s);
 }
@@ -107,9 +110,12 @@ unsigned pdxi_peer_step(struct pdxi_peer_step *s, enum pdxi_peer_event event, in
         if (s->phase == PDXI_PEER_OPENING) {
             s->phase = PDXI_PEER_READY;
             s->state = PDX_PEER_UP;
-            s->pause_ns = 0;
         }
         return s->phase == PDXI_PEER_READY ? PDXI_PACT_DRAIN_QUEUE : 0;
+    case PDXI_PEV_STABLE:
+        if (s->phase == PDXI_PEER_READY)
+            s->pause_ns = 0;
+        return 0;
     case PDXI_PEV_FAILED:
         return peer_failed(s, arg);
     case PDXI_PEV_LOST:

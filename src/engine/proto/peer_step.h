@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The connection to a peer as a pure state machine: resolve, try the
- * addresses in order, greet, open a lane, and after a loss begin again, at
- * once the first time and then with growing pauses.
+ * addresses in order, greet, open a lane, and after a loss begin again: at
+ * once after the loss of a stable connection, else with growing pauses.
  *
  *   IDLE -> RESOLVING -> CONNECTING -> GREETING -> OPENING -> UP
  *              ^             |  next address          |        |
@@ -33,6 +33,7 @@ enum pdxi_peer_event {
     PDXI_PEV_CONNECTED,
     PDXI_PEV_GREETED,
     PDXI_PEV_LANE_UP,
+    PDXI_PEV_STABLE, /* it has been up for a while */
     PDXI_PEV_FAILED, /* resolving, connecting, greeting or opening failed; `arg` is an enum pdx_err
                       */
     PDXI_PEV_LOST,   /* an established connection ended; `arg` is an enum pdx_err */
@@ -57,7 +58,7 @@ struct pdxi_peer_step {
     enum pdx_peer_state state; /* what the caller sees */
     uint32_t addr;
     uint32_t naddrs;
-    uint64_t pause_ns; /* the last one since the peer was up; 0: none */
+    uint64_t pause_ns; /* before the last attempt, since the peer was stable; 0: none */
 };
 
 #define PDXI_PEER_PAUSE_MIN (UINT64_C(50) * PDX_MSEC)

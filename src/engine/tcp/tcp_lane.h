@@ -27,6 +27,7 @@ struct tcp_entry {
     struct pdxi_notice *notice;           /* owned, or NULL */
     struct pdxi_cursor cursor;            /* before the frame */
     uint64_t payload;
+    uint64_t end; /* of the frame, in bytes of the stream */
     uint32_t nsegs;
     enum pdxi_frame_type type;
     bool data_in; /* READ: its data has arrived */

@@ -74,7 +74,9 @@ static void rx_answer(struct tcp_lane *l, const struct pdx_error *cause)
 static int rx_check_seq(const struct tcp_lane *l, uint64_t seq, const char *what,
                         struct pdx_error *why)
 {
-    if (seq > l->done_seq && seq < l->next_seq)
+    /* A frame that has not left completely cannot have been answered, and its source is still in
+     * use. */
+    if (seq > l->done_seq && seq < l->next_seq && tcp_entry(l, seq)->end <= l->stream->bytes_out)
         return 0;
     return pdxi_error_set(why, PDX_EPROTO, PDX_COST_PEER,
                           "%s for frame %llu, but %llu .. %llu are in flight", what,

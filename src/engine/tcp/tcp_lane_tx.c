@@ -29,9 +29,10 @@ static bool tx_has_room(struct tcp_lane *l, struct pdxi_batch *b)
     return l->ring != NULL;
 }
 
-/* Enters a numbered frame into the ring. */
-static void tx_enter(struct tcp_lane *l, struct pdx_transfer_status *t, enum pdxi_frame_type type,
-                     const struct pdxi_cursor *before, uint64_t payload, uint32_t nsegs)
+/* Enters a numbered frame, complete in the batch, into the ring. */
+static void tx_enter(struct tcp_lane *l, const struct pdxi_batch *b, struct pdx_transfer_status *t,
+                     enum pdxi_frame_type type, const struct pdxi_cursor *before, uint64_t payload,
+                     uint32_t nsegs)
 {
     uint64_t now_ns = tcp_engine(l)->reactor.now_ns;
     struct tcp_entry *e = tcp_entry(l, l->next_seq++);
@@ -40,6 +41,7 @@ static void tx_enter(struct tcp_lane *l, struct pdx_transfer_status *t, enum pdx
     e->notice = NULL;
     e->cursor = *before;
     e->payload = payload;
+    e->end = l->stream->bytes_out + b->total;
     e->nsegs = nsegs;
     e->type = type;
     e->data_in = false;
@@ -139,7 +141,7 @@ static void tx_data(struct tcp_lane *l, struct pdxi_batch *b, struct pdx_transfe
         tx_payload(b, local->ptr, segs, nsegs, payload);
     pdxi_stat_add(&tcp_engine(l)->stats, PDXI_STAT_SEGMENTS, nsegs);
     pdxi_count(&l->base.peer->tcp.segments, nsegs);
-    tx_enter(l, t, type, &before, payload, nsegs);
+    tx_enter(l, b, t, type, &before, payload, nsegs);
 }
 
 static void tx_begin(struct pdxi_batch *b, struct pdx_transfer_status *t)
@@ -164,7 +166,7 @@ static void tx_notify(struct tcp_lane *l, struct pdxi_batch *b, struct pdx_trans
 
     pdxi_batch_commit(b, (uint32_t)pdxi_frame_notify_encode(buf, &f));
     t->notified = true;
-    tx_enter(l, t, PDXI_FRAME_NOTIFY, &t->cursor, 0, 0);
+    tx_enter(l, b, t, PDXI_FRAME_NOTIFY, &t->cursor, 0, 0);
 }
 
 static void tx_park(struct tcp_lane *l, struct pdx_transfer_status *t)
@@ -209,7 +211,7 @@ static void tx_notice(struct tcp_lane *l, struct pdxi_batch *b)
 
     pdxi_batch_commit(b, (uint32_t)pdxi_frame_notify_encode(buf, &n->frame));
     pdxi_cursor_init(&none);
-    tx_enter(l, NULL, PDXI_FRAME_NOTIFY, &none, 0, 0);
+    tx_enter(l, b, NULL, PDXI_FRAME_NOTIFY, &none, 0, 0);
     tcp_entry(l, l->next_seq - 1)->notice = n;
     pdxi_list_remove(&n->link);
 }
