@@ -211,8 +211,9 @@ static void test_silent_peer_is_lost_by_keepalive(void **state)
     ts_child_stop(&c->child);
     opts.deadline_ns = 2 * PDX_SEC;
     st = ts_write(&c->pair, 0, 0, REGION_LEN, &opts);
-    ts_until((pdx_peer_counters(c->pair.peer, &pc), pc.losses >= 1));
-    assert_int_not_equal(pdx_peer_state(c->pair.peer, NULL), PDX_PEER_UP);
+    ts_until(pdx_peer_state(c->pair.peer, NULL) != PDX_PEER_UP);
+    pdx_peer_counters(c->pair.peer, &pc);
+    assert_true(pc.losses >= 1);
     assert_int_equal(pdx_transfer_wait(st, TS_LONG), 0);
     assert_int_not_equal(pdx_transfer_code(st), PDX_DONE);
     pdx_transfer_put(st);
@@ -265,27 +266,24 @@ static void test_idle_peer_is_kept(void **state)
 {
     struct conf *c = *state;
     const struct ts_child_opts child = {
-        .name = "child", .seed = CHILD_SEED, .keepalive_ms = TS_SCALE(50, 300)};
+        .name = "child", .seed = CHILD_SEED, .keepalive_ms = TS_SCALE(250, 500)};
     struct pdx_peer_counters pc;
     uint64_t heard;
 
     conf_open_child(c, &child);
     heard = ts_counters(c->pair.a).frames_received;
-    ts_until(ts_counters(c->pair.a).frames_received >= heard + 10);
+    ts_until(ts_counters(c->pair.a).frames_received >= heard + 5);
     pdx_peer_counters(c->pair.peer, &pc);
     assert_true(pc.rtt_ns > 0);
     conf_assert_peer_well(c);
     ts_child_expect(&c->child, "1 0 1", "counters");
 }
 
-static void restart(struct conf *c, bool same_port)
+/* `bind` NULL: at another port. */
+static void restart(struct conf *c, const char *bind)
 {
-    char bind[32];
-    struct ts_child_opts opts = {.name = "child", .seed = OTHER_SEED};
+    const struct ts_child_opts opts = {.name = "child", .bind = bind, .seed = OTHER_SEED};
 
-    (void)snprintf(bind, sizeof bind, "127.0.0.1:%u", c->child.port);
-    if (same_port)
-        opts.bind = bind;
     ts_child_kill(&c->child);
     ts_child_open(&c->child, &opts);
 }
@@ -330,20 +328,25 @@ static void test_restarted_peer_is_usable_at_once(void **state)
 
     for (int i = 0; i < 4; i++)
         st[i] = conf_long_write(c, 60000, REGION_LEN, NULL);
-    restart(c, false);
+    restart(c, NULL);
     check_restarted(c, st, 4);
 }
 
-/* On the same port the old peer finds out by itself. */
+/* On the same port the old peer finds out by itself. The port is one that the kernel gives to
+ * nobody else meanwhile. */
 static void test_restart_on_the_same_port_is_seen_as_stale(void **state)
 {
     struct conf *c = *state;
+    char bind[32];
+    const struct ts_child_opts child = {.name = "child", .bind = bind, .seed = CHILD_SEED};
     struct pdx_transfer_status *st[4];
     struct pdx_error why;
 
+    (void)snprintf(bind, sizeof bind, "127.0.0.1:%u", ts_quiet_port());
+    conf_open_child(c, &child);
     for (int i = 0; i < 4; i++)
         st[i] = conf_long_write(c, 60000, REGION_LEN, NULL);
-    restart(c, true);
+    restart(c, bind);
     ts_until(pdx_peer_state(c->pair.peer, &why) == PDX_PEER_STALE);
     assert_int_equal(why.code, PDX_ESTALE);
     check_restarted(c, st, 4);
@@ -456,7 +459,7 @@ static const struct CMUnitTest cases[] = {
     CONF_NONE(test_frozen_target_learns_of_the_end),
     CONF_NONE(test_idle_peer_is_kept),
     CONF_CHILD(test_restarted_peer_is_usable_at_once),
-    CONF_CHILD(test_restart_on_the_same_port_is_seen_as_stale),
+    CONF_NONE(test_restart_on_the_same_port_is_seen_as_stale),
     CONF_CHILD(test_new_incarnation_supersedes_a_frozen_one),
     CONF_CHILD(test_restarted_initiator_has_records_of_its_own),
     CONF_NONE(test_owner_survives_dying_readers),

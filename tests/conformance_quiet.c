@@ -154,7 +154,7 @@ static void test_cancelled_transfers_cost_the_others_nothing(void **state)
     for (int i = 0; i < 2; i++)
         innocent[i] = conf_long_write(c, 100000, 1 << 20, NULL);
     for (int round = 0; round < 200 && pc.lane_breaks < 8; round++) {
-        struct pdx_transfer_status *st = conf_long_write(c, 100, 1 << 20, NULL);
+        struct pdx_transfer_status *st = conf_long_write(c, 20000, 1 << 20, NULL);
         struct pdx_transfer_info info;
 
         ts_until((pdx_transfer_info(st, &info), info.frames > 4));

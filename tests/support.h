@@ -140,6 +140,8 @@ void ts_mute_close(struct ts_mute *m);
 /* A listening or connected TCP socket on 127.0.0.1. */
 int ts_listen(uint16_t port);
 int ts_connect(uint16_t port);
+/* A port that nobody listens at, and that connections do not get by themselves. */
+uint16_t ts_quiet_port(void);
 bool ts_connect_fd(int fd, uint16_t port);
 
 /* One segment of a pair, or of any other two regions; the deadline is the engine's default unless

@@ -171,6 +171,24 @@ int ts_connect(uint16_t port)
     return fd;
 }
 
+uint16_t ts_quiet_port(void)
+{
+    uint64_t rng = ts_now();
+
+    for (int i = 0; i < 1000; i++) {
+        uint16_t port =
+            (uint16_t)(12000 + ts_rand(&rng) % 18000); /* ephemeral ones begin at 32768 */
+        int fd = ts_listen(port);
+
+        if (fd < 0)
+            continue;
+        (void)close(fd);
+        return port;
+    }
+    ts_fail(__FILE__, __LINE__, "no free port between 12000 and 30000");
+    return 0;
+}
+
 /* An engine lends its descriptors and its port, and goes. */
 void ts_mute_open(struct ts_mute *m, struct pdx_engine *a)
 {

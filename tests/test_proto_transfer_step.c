@@ -20,7 +20,8 @@
 #define ARM_DRAIN   PDXI_ACT_ARM_DRAIN
 #define BREAK_LANE  PDXI_ACT_BREAK_LANE
 #define REQUEUE     PDXI_ACT_REQUEUE
-#define WALK_STEPS  1000000
+#define FENCE       PDXI_ACT_FENCE
+#define WALK_STEPS  2000000
 #define WALK_LOSSES 2
 
 static struct transfer_walk walk;
@@ -38,18 +39,23 @@ static unsigned step(enum pdxi_transfer_event event, int err)
 
 static void begin(enum pdx_level level)
 {
-    transfer_walk_begin(&walk, level, WALK_LOSSES);
+    transfer_walk_begin(&walk, PDX_WRITE, level, WALK_LOSSES);
 }
 
-/* A lane has it, and `n` frames of it are on their way. */
-static void begin_with(enum pdx_level level, unsigned n, bool exhausted)
+/* A lane takes it, and `n` frames of it are on their way. */
+static void take(unsigned n, bool exhausted)
 {
-    begin(level);
     assert_int_equal(step(PDXI_EV_START, 0), 0);
     while (n-- > 0)
         assert_int_equal(step(PDXI_EV_ISSUED, 0), 0);
     if (exhausted)
         assert_int_equal(step(PDXI_EV_EXHAUSTED, 0), 0);
+}
+
+static void begin_with(enum pdx_level level, unsigned n, bool exhausted)
+{
+    begin(level);
+    take(n, exhausted);
 }
 
 static void assert_outcome(enum pdx_transfer_code code, int err)
@@ -182,14 +188,107 @@ static void test_drain_that_takes_too_long_breaks_the_lane(void **state)
     begin_with(PDX_LEVEL_REMOTE, 2, false);
     assert_int_equal(step(PDXI_EV_DEADLINE, 0), STOP | ARM_DRAIN);
     assert_int_equal(step(PDXI_EV_DRAIN_TIMEOUT, 0), BREAK_LANE);
-    assert_int_equal(step(PDXI_EV_LANE_BROKEN, 0), FINISH | RELEASE);
+    assert_int_equal(step(PDXI_EV_LANE_BROKEN, 0), FENCE);
+    assert_int_equal(step(PDXI_EV_FENCED, 0), FINISH | RELEASE);
     assert_outcome(PDX_DEADLINE, PDX_EDEADLINE);
+}
+
+/* Whatever else happens, only these end it, and it ends as it was going to. */
+static void test_fence_is_opened_by_a_new_lane_a_limit_or_loss(void **state)
+{
+    static const enum pdxi_transfer_event ends[] = {PDXI_EV_FENCED, PDXI_EV_DRAIN_TIMEOUT,
+                                                    PDXI_EV_PEER_LOST, PDXI_EV_SHUTDOWN};
+
+    (void)state;
+    for_each_cause(i)
+    {
+        for (size_t e = 0; e < sizeof ends / sizeof ends[0]; e++) {
+            begin_with(PDX_LEVEL_LOCAL, 2, true);
+            assert_int_equal(step(causes[i].event, causes[i].given), STOP | ARM_DRAIN);
+            assert_int_equal(step(e % 2 ? PDXI_EV_LANE_LOST : PDXI_EV_LANE_BROKEN, 0), FENCE);
+            assert_int_equal(walk.step.phase, PDXI_PHASE_FENCING);
+            for (int late = PDXI_EV_START; late < PDXI_EV_DRAIN_TIMEOUT; late++)
+                assert_int_equal(step((enum pdxi_transfer_event)late, PDX_EACCESS), 0);
+            assert_int_equal(step(PDXI_EV_LANE_LOST, 0), 0); /* a newer one that did not come up */
+            assert_int_equal(step(ends[e], PDX_EPEER), FINISH | RELEASE);
+            assert_outcome(causes[i].code, causes[i].err);
+        }
+    }
+}
+
+/* A lane went under it, and its end comes while it waits for the next one. */
+static void test_write_that_waits_for_a_new_lane_ends_behind_the_fence(void **state)
+{
+    (void)state;
+    for_each_cause(i)
+    {
+        begin_with(PDX_LEVEL_REMOTE, 2, false);
+        assert_int_equal(step(PDXI_EV_LANE_BROKEN, 0), REQUEUE);
+        assert_int_equal(step(causes[i].event, causes[i].given), FENCE);
+        assert_int_equal(step(PDXI_EV_FENCED, 0), FINISH | RELEASE);
+        assert_outcome(causes[i].code, causes[i].err);
+    }
+}
+
+/* With the new lane the old one is behind it: an end needs no fence any more. */
+static void test_write_with_a_new_lane_ends_without_a_fence(void **state)
+{
+    (void)state;
+    for_each_cause(i)
+    {
+        begin_with(PDX_LEVEL_REMOTE, 2, false);
+        assert_int_equal(step(PDXI_EV_LANE_LOST, 0), REQUEUE);
+        assert_int_equal(step(PDXI_EV_START, 0), 0);
+        assert_int_equal(step(causes[i].event, causes[i].given), STOP | FINISH | RELEASE);
+        begin_with(PDX_LEVEL_REMOTE, 2, false);
+        assert_int_equal(step(PDXI_EV_LANE_LOST, 0), REQUEUE);
+        assert_int_equal(step(PDXI_EV_FENCED, 0), 0);
+        assert_int_equal(step(causes[i].event, causes[i].given), FINISH | RELEASE);
+        assert_outcome(causes[i].code, causes[i].err);
+    }
+}
+
+static void test_write_with_nothing_in_flight_needs_no_fence(void **state)
+{
+    (void)state;
+    for_each_cause(i)
+    {
+        begin_with(PDX_LEVEL_REMOTE, 1, false);
+        assert_int_equal(step(PDXI_EV_ANSWERED, 0), 0);
+        assert_int_equal(step(PDXI_EV_LANE_LOST, 0), REQUEUE);
+        assert_int_equal(step(causes[i].event, causes[i].given), FINISH | RELEASE);
+        assert_outcome(causes[i].code, causes[i].err);
+    }
+}
+
+/* They do not touch the target's memory. */
+static void test_reads_and_notifications_never_fence(void **state)
+{
+    static const enum pdx_op ops[] = {0, PDX_READ};
+
+    (void)state;
+    for (size_t op = 0; op < sizeof ops / sizeof ops[0]; op++) {
+        for_each_cause(i)
+        {
+            transfer_walk_begin(&walk, ops[op], PDX_LEVEL_LOCAL, WALK_LOSSES);
+            take(2, true);
+            assert_int_equal(step(PDXI_EV_SENT, 0), 0); /* the level is for writes */
+            assert_int_equal(step(causes[i].event, causes[i].given), STOP | ARM_DRAIN);
+            assert_int_equal(step(PDXI_EV_DRAIN_TIMEOUT, 0), BREAK_LANE);
+            assert_int_equal(step(PDXI_EV_LANE_BROKEN, 0), FINISH | RELEASE);
+            assert_outcome(causes[i].code, causes[i].err);
+            transfer_walk_begin(&walk, ops[op], PDX_LEVEL_REMOTE, WALK_LOSSES);
+            take(2, false);
+            assert_int_equal(step(PDXI_EV_LANE_BROKEN, 0), REQUEUE);
+            assert_int_equal(step(causes[i].event, causes[i].given), FINISH | RELEASE);
+            assert_outcome(causes[i].code, causes[i].err);
+        }
+    }
 }
 
 static void test_draining_transfer_keeps_its_cause_when_everything_is_lost(void **state)
 {
-    static const enum pdxi_transfer_event ends[] = {PDXI_EV_LANE_LOST, PDXI_EV_PEER_LOST,
-                                                    PDXI_EV_SHUTDOWN};
+    static const enum pdxi_transfer_event ends[] = {PDXI_EV_PEER_LOST, PDXI_EV_SHUTDOWN};
 
     (void)state;
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
@@ -214,7 +313,8 @@ static void test_lost_lanes_are_replaced_a_bounded_number_of_times(void **state)
     }
     assert_int_equal(step(PDXI_EV_START, 0), 0);
     assert_int_equal(step(PDXI_EV_ISSUED, 0), 0);
-    assert_int_equal(step(PDXI_EV_LANE_LOST, 0), STOP | FINISH | RELEASE);
+    assert_int_equal(step(PDXI_EV_LANE_LOST, 0), STOP | FENCE);
+    assert_int_equal(step(PDXI_EV_FENCED, 0), FINISH | RELEASE);
     assert_outcome(PDX_FAILED, PDX_EPEER);
 }
 
@@ -242,7 +342,9 @@ static void test_lanes_broken_for_others_are_not_counted(void **state)
     }
     assert_int_equal(walk.step.losses, 0);
     assert_int_equal(walk.step.retries, 10 * WALK_LOSSES);
-    assert_int_equal(step(PDXI_EV_DEADLINE, 0), FINISH | RELEASE);
+    assert_int_equal(step(PDXI_EV_DEADLINE, 0), FENCE);
+    assert_int_equal(step(PDXI_EV_DRAIN_TIMEOUT, 0), FINISH | RELEASE);
+    assert_outcome(PDX_DEADLINE, PDX_EDEADLINE);
 }
 
 static void test_lost_peer_and_shutdown_end_everything(void **state)
@@ -281,8 +383,10 @@ static void test_events_of_any_kind_are_harmless_in_any_phase(void **state)
                 begin_with(PDX_LEVEL_REMOTE, 2, false);
             if (phase >= PDXI_PHASE_DRAINING)
                 (void)step(PDXI_EV_CANCEL, 0);
-            if (phase == PDXI_PHASE_ENDED)
+            if (phase >= PDXI_PHASE_FENCING)
                 (void)step(PDXI_EV_LANE_BROKEN, 0);
+            if (phase == PDXI_PHASE_ENDED)
+                (void)step(PDXI_EV_FENCED, 0);
             assert_int_equal(walk.step.phase, phase);
             (void)step((enum pdxi_transfer_event)event, PDX_EPEER);
             broken = transfer_walk_can_end(&walk);
@@ -312,6 +416,15 @@ static enum pdxi_transfer_event pick_event(uint64_t *rng)
     return (enum pdxi_transfer_event)(chance(rng) % TRANSFER_EVENTS);
 }
 
+static void begin_any(uint64_t *rng)
+{
+    static const enum pdx_op ops[] = {PDX_WRITE, PDX_WRITE, PDX_READ, 0};
+    enum pdx_op op = ops[chance(rng) % 4];
+
+    transfer_walk_begin(&walk, op, chance(rng) % 2 ? PDX_LEVEL_LOCAL : PDX_LEVEL_REMOTE,
+                        WALK_LOSSES);
+}
+
 static void test_transfer_random_walks(void **state)
 {
     static unsigned visits[TRANSFER_PHASES][TRANSFER_EVENTS];
@@ -336,14 +449,14 @@ static void test_transfer_random_walks(void **state)
             fail_msg("after step %u: not true: %s", i, broken);
         /* Events go on to arrive for a while after the end. */
         if (walk.releases && chance(&rng) % 16 == 0)
-            begin(chance(&rng) % 2 ? PDX_LEVEL_LOCAL : PDX_LEVEL_REMOTE);
+            begin_any(&rng);
     }
     for (int phase = 0; phase < TRANSFER_PHASES; phase++)
         for (int event = 0; event < TRANSFER_EVENTS; event++)
             assert_true(visits[phase][event] > 100);
     for (int code = PDX_DONE; code <= PDX_STALE; code++)
         assert_true(ends[code] > 100);
-    assert_int_equal(asked, FINISH | RELEASE | STOP | ARM_DRAIN | BREAK_LANE | REQUEUE);
+    assert_int_equal(asked, FINISH | RELEASE | STOP | ARM_DRAIN | BREAK_LANE | REQUEUE | FENCE);
 }
 
 int main(void)
@@ -359,6 +472,11 @@ int main(void)
         cmocka_unit_test(test_transfer_with_nothing_in_flight_stops_and_ends),
         cmocka_unit_test(test_transfer_in_flight_drains_before_it_ends),
         cmocka_unit_test(test_drain_that_takes_too_long_breaks_the_lane),
+        cmocka_unit_test(test_fence_is_opened_by_a_new_lane_a_limit_or_loss),
+        cmocka_unit_test(test_write_that_waits_for_a_new_lane_ends_behind_the_fence),
+        cmocka_unit_test(test_write_with_a_new_lane_ends_without_a_fence),
+        cmocka_unit_test(test_write_with_nothing_in_flight_needs_no_fence),
+        cmocka_unit_test(test_reads_and_notifications_never_fence),
         cmocka_unit_test(test_draining_transfer_keeps_its_cause_when_everything_is_lost),
         cmocka_unit_test(test_lost_lanes_are_replaced_a_bounded_number_of_times),
         cmocka_unit_test(test_new_lane_has_to_be_exhausted_again),

@@ -53,7 +53,7 @@ static int engine_check_opts(const struct pdx_engine_opts *o, struct pdx_error *
 {
     const struct option_range ranges[] = {
         {"io", (uint64_t)o->io, PDX_IO_AUTO, PDX_IO_EPOLL},
-        {"deadline_ns", o->deadline_ns, PDX_MSEC, 24 * 3600 * PDX_SEC},
+        {"deadline_ns", o->deadline_ns, PDX_MSEC, PDXI_DEADLINE_MAX_NS},
         {"keepalive_ns", o->keepalive_ns, 10 * PDX_MSEC, 3600 * PDX_SEC},
         {"connect_timeout_ns", o->connect_timeout_ns, PDX_MSEC, 3600 * PDX_SEC},
         {"drain_ns", o->drain_ns, PDX_MSEC, 60 * PDX_SEC},

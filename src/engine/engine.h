@@ -18,6 +18,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#define PDXI_DEADLINE_MAX_NS (24 * 3600 * PDX_SEC) /* of one transfer, and of the default */
+
 struct pdxi_listener;
 
 struct pdx_engine {

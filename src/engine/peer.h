@@ -41,6 +41,7 @@ struct pdx_peer {
     /* The reactor's. */
     struct pdxi_peer_step step;
     struct pdxi_list queue;   /* transfers that wait for a lane */
+    struct pdxi_list fencing; /* ended ones that wait until the target has closed their lane */
     struct pdxi_list notices; /* ends of tracked transfers that the target is to be told */
     uint32_t nnotices;        /* of them, and of those on the lane that are not answered */
     struct pdxi_sockaddr addrs[PDXI_ADDRS_MAX];
@@ -69,6 +70,9 @@ struct pdx_peer {
     struct pdxi_lane_stats tcp;
 };
 
+/* A peer with two references, the reactor's and the callers' together, and one of its begin_cmd,
+ * which the caller posts. NULL without memory. */
+struct pdx_peer *pdxi_peer_new(struct pdx_engine *engine, const struct pdxi_engine_desc *desc);
 void pdxi_peer_get(struct pdx_peer *peer);
 void pdxi_peer_drop(struct pdx_peer *peer);
 

@@ -23,9 +23,10 @@ static int submit_read_opts(const struct pdx_submit_opts *opts, struct pdx_submi
                            "submit options have size %zu; start from PDX_SUBMIT_OPTS_INIT",
                            opts->size);
     memcpy(ret, opts, opts->size < sizeof *ret ? opts->size : sizeof *ret);
-    if (ret->deadline_ns == PDX_FOREVER)
+    if (ret->deadline_ns > PDXI_DEADLINE_MAX_NS)
         return pdxi_refuse(why, PDX_EINVAL,
-                           "a transfer needs a deadline; PDX_FOREVER is none (0 is the default)");
+                           "a transfer needs a deadline: at most %llu s; 0 is the engine's default",
+                           (unsigned long long)(PDXI_DEADLINE_MAX_NS / PDX_SEC));
     if (ret->level != PDX_LEVEL_REMOTE && ret->level != PDX_LEVEL_LOCAL)
         return pdxi_refuse(why, PDX_EINVAL, "completion level %d is not known", (int)ret->level);
     if (ret->flags & ~(uint32_t)PDX_SUBMIT_TRACK)
@@ -76,8 +77,7 @@ static int submit_begin(struct pdx_peer *peer, enum pdx_op op, const struct pdx_
     t->callback = o.callback;
     t->callback_ctx = o.callback_ctx;
     t->cq_ctx = o.cq_ctx;
-    pdxi_transfer_step_init(&t->step, op == PDX_WRITE ? o.level : PDX_LEVEL_REMOTE,
-                            PDXI_TRANSFER_LOSSES);
+    pdxi_transfer_step_init(&t->step, op, o.level, PDXI_TRANSFER_LOSSES);
     r = submit_copy_notify(t, &o, why);
     if (r == 0 && o.cq) {
         r = pdxi_cq_reserve(o.cq, peer->engine, why);

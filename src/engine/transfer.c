@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FENCE_DRAINS 2 /* the limit of a fence, in drain times */
+
 /* ---- memory ----------------------------------------------------------- */
 
 static void transfer_on_arrive(struct pdxi_reactor *r, struct pdxi_cmd *cmd);
@@ -203,6 +205,7 @@ static void transfer_default_cause(const struct pdx_transfer_status *t,
     case PDXI_EV_REFUSED:
     case PDXI_EV_FAULT:
     case PDXI_EV_DRAIN_TIMEOUT:
+    case PDXI_EV_FENCED:
     case PDXI_EV_LANE_BROKEN:
     case PDXI_EV_PEER_LOST:
         break;
@@ -297,6 +300,19 @@ static void transfer_requeue(struct pdx_transfer_status *t)
     pdxi_list_add_tail(&t->peer->queue, &t->link);
 }
 
+/* The lane is closed here; a new one is on its way, and with it the word that the target has closed
+ * the old one. A target that is stopped does not answer: the limit keeps the end within reach. */
+static void transfer_fence(struct pdx_transfer_status *t)
+{
+    struct pdxi_reactor *r = &t->peer->engine->reactor;
+
+    t->lane = NULL;
+    pdxi_list_remove(&t->link);
+    pdxi_list_add_tail(&t->peer->fencing, &t->link);
+    pdxi_timer_start(&r->timers, &t->drain_timer,
+                     pdxi_after_ns(r->now_ns, FENCE_DRAINS * t->peer->engine->drain_ns));
+}
+
 static void transfer_break_lane(struct pdx_transfer_status *t)
 {
     struct pdx_error why;
@@ -329,6 +345,8 @@ void pdxi_transfer_event(struct pdx_transfer_status *t, enum pdxi_transfer_event
                          pdxi_after_ns(r->now_ns, t->peer->engine->drain_ns));
     if (actions & PDXI_ACT_REQUEUE)
         transfer_requeue(t);
+    if (actions & PDXI_ACT_FENCE)
+        transfer_fence(t);
     if (actions & PDXI_ACT_FINISH)
         transfer_finish(t);
     if (actions & PDXI_ACT_RELEASE) {

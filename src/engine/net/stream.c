@@ -6,7 +6,6 @@
 #include "base/pool.h"
 #include "engine/engine.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,49 +16,6 @@
 #define RX_SLICE   (2u << 20)  /* bytes received in one turn */
 #define TX_SLICE   4           /* batches sent in one turn */
 #define TX_BYTES   (8u << 20)  /* bytes sent in one turn */
-
-/* ---- batches ---------------------------------------------------------- */
-
-static bool batch_can_extend(const struct pdxi_batch *b)
-{
-    const struct iovec *last;
-
-    if (b->niov == 0)
-        return false;
-    last = &b->iov[b->niov - 1];
-    return (uint8_t *)last->iov_base + last->iov_len == b->arena + b->arena_len &&
-           (uint8_t *)last->iov_base >= b->arena;
-}
-
-uint8_t *pdxi_batch_room(struct pdxi_batch *b, uint32_t len)
-{
-    if (len > PDXI_BATCH_ARENA - b->arena_len)
-        return NULL;
-    if (b->niov == PDXI_BATCH_IOVS && !batch_can_extend(b))
-        return NULL;
-    return b->arena + b->arena_len;
-}
-
-void pdxi_batch_commit(struct pdxi_batch *b, uint32_t len)
-{
-    if (batch_can_extend(b)) {
-        b->iov[b->niov - 1].iov_len += len;
-    } else {
-        b->iov[b->niov].iov_base = b->arena + b->arena_len;
-        b->iov[b->niov++].iov_len = len;
-    }
-    b->arena_len += len;
-    b->total += len;
-}
-
-void pdxi_batch_refer(struct pdxi_batch *b, const void *base, size_t len)
-{
-    assert(b->niov < PDXI_BATCH_IOVS);
-    b->iov[b->niov].iov_base = (void *)(uintptr_t)base;
-    b->iov[b->niov++].iov_len = len;
-    b->bytes += len;
-    b->total += len;
-}
 
 /* ---- ending ----------------------------------------------------------- */
 
@@ -208,15 +164,14 @@ static void stream_parse(struct pdxi_stream *s, const uint8_t *buf, size_t len)
     }
 }
 
-/* What a receive call said; returns whether to go on. */
+/* What a receive call said; returns whether to go on. A read shorter than `asked` has emptied the
+ * socket, and an edge will tell of more - unless the end was seen already. */
 static bool stream_received(struct pdxi_stream *s, ssize_t n, size_t asked)
 {
     pdxi_stat_add(&s->reactor->engine->stats, PDXI_STAT_SYSCALLS, 1);
     if (n > 0) {
         s->bytes_in += (uint64_t)n;
         s->last_rx_ns = s->reactor->now_ns;
-        /* A short read has emptied the socket; an edge tells of more - unless the end was seen
-         * already. */
         if ((size_t)n < asked && !s->ended)
             s->readable = false;
         return true;
@@ -265,7 +220,6 @@ static void stream_recv_direct(struct pdxi_stream *s)
     struct msghdr msg = {.msg_iov = iov};
     int niov = s->ops->sink(s, s->payload_left, iov, PDXI_SINK_IOVS);
     size_t covered = 0;
-    size_t asked;
     ssize_t n;
 
     if (niov == 0) {
@@ -274,15 +228,14 @@ static void stream_recv_direct(struct pdxi_stream *s)
     }
     for (int i = 0; i < niov; i++)
         covered += iov[i].iov_len;
-    asked = covered;
     if (covered == s->payload_left) {
         iov[niov].iov_base = s->reactor->staging;
         iov[niov++].iov_len = TAIL_LEN;
-        asked += TAIL_LEN;
     }
     msg.msg_iovlen = (size_t)niov;
     n = recvmsg(s->watch.fd, &msg, MSG_DONTWAIT);
-    if (!stream_received(s, n, asked) || n <= 0)
+    /* A short read may also mean memory that cannot be written, so it says nothing here. */
+    if (!stream_received(s, n, 0) || n <= 0)
         return;
     if ((size_t)n < covered)
         covered = (size_t)n;
@@ -321,18 +274,6 @@ static void stream_rx(struct pdxi_stream *s)
 
 /* ---- sending ---------------------------------------------------------- */
 
-/* Marks `n` bytes of the batch as sent. Returns whether that was all. */
-static bool batch_advance(struct pdxi_batch *b, size_t n)
-{
-    while (b->first < b->niov && n >= b->iov[b->first].iov_len)
-        n -= b->iov[b->first++].iov_len;
-    if (b->first == b->niov)
-        return true;
-    b->iov[b->first].iov_base = (uint8_t *)b->iov[b->first].iov_base + n;
-    b->iov[b->first].iov_len -= n;
-    return false;
-}
-
 static bool stream_fill(struct pdxi_stream *s)
 {
     struct pdxi_batch *b = s->batch;
@@ -343,11 +284,7 @@ static bool stream_fill(struct pdxi_stream *s)
             return false; /* asked again by the next kick or event */
         s->batch = b;
     }
-    b->niov = 0;
-    b->first = 0;
-    b->arena_len = 0;
-    b->bytes = 0;
-    b->total = 0;
+    pdxi_batch_reset(b);
     s->ops->fill(s, b);
     if (s->dead)
         return false;
@@ -383,7 +320,7 @@ static bool stream_send(struct pdxi_stream *s)
         return false;
     }
     s->bytes_out += (uint64_t)n;
-    return batch_advance(b, (size_t)n);
+    return pdxi_batch_advance(b, (size_t)n);
 }
 
 static void stream_tx(struct pdxi_stream *s)

@@ -16,37 +16,15 @@
 #ifndef PDXI_NET_STREAM_H
 #define PDXI_NET_STREAM_H
 
+#include "engine/net/batch.h"
 #include "engine/net/sock.h"
 #include "engine/proto/frame.h"
 #include "engine/reactor.h"
 
-#include <sys/uio.h>
-
 struct pdxi_stream;
 
-#define PDXI_BATCH_IOVS  1024 /* the kernel's limit for one call */
-#define PDXI_BATCH_ARENA (64u << 10)
 #define PDXI_SINK_IOVS   128
 #define PDXI_STAGING_LEN (256u << 10)
-
-/* What is being sent. Heads, tables and very small payloads are copied into the arena; other
- * payload is referred to. */
-struct pdxi_batch {
-    uint32_t niov;
-    uint32_t first; /* iovs before it are sent */
-    uint32_t arena_len;
-    uint64_t bytes; /* of payload referred to, the whole batch */
-    uint64_t total; /* of everything */
-    struct iovec iov[PDXI_BATCH_IOVS];
-    uint8_t arena[PDXI_BATCH_ARENA];
-};
-
-/* `len` bytes of arena, or NULL when the batch has no room for them (or no iov to name them). */
-uint8_t *pdxi_batch_room(struct pdxi_batch *b, uint32_t len);
-/* Makes the first `len` bytes of what pdxi_batch_room gave part of the batch. */
-void pdxi_batch_commit(struct pdxi_batch *b, uint32_t len);
-/* Refers to payload. The caller has seen to it that an iov is free. */
-void pdxi_batch_refer(struct pdxi_batch *b, const void *base, size_t len);
 
 struct pdxi_stream_ops {
     /* A frame has arrived. *ret_payload (0 on entry) gets the bytes of payload that follow it.

@@ -3,11 +3,12 @@
 
 #include <string.h>
 
-void pdxi_transfer_step_init(struct pdxi_transfer_step *s, enum pdx_level level,
+void pdxi_transfer_step_init(struct pdxi_transfer_step *s, enum pdx_op op, enum pdx_level level,
                              uint32_t max_losses)
 {
     memset(s, 0, sizeof *s);
-    s->local = level == PDX_LEVEL_LOCAL;
+    s->writes = op == PDX_WRITE;
+    s->local = s->writes && level == PDX_LEVEL_LOCAL;
     s->max_losses = max_losses;
 }
 
@@ -23,6 +24,15 @@ static unsigned step_end(struct pdxi_transfer_step *s)
     return PDXI_ACT_FINISH | (s->inflight == 0 ? PDXI_ACT_RELEASE : 0);
 }
 
+/* Nothing is in flight: the end, unless bytes may still be on the target's side of a lane. */
+static unsigned step_end_quiet(struct pdxi_transfer_step *s)
+{
+    if (!s->fence)
+        return step_end(s);
+    s->phase = PDXI_PHASE_FENCING;
+    return PDXI_ACT_FENCE;
+}
+
 /* Notes the first cause and ends as soon as nothing is in flight. */
 static unsigned step_begin_end(struct pdxi_transfer_step *s, enum pdx_transfer_code code, int err)
 {
@@ -33,7 +43,7 @@ static unsigned step_begin_end(struct pdxi_transfer_step *s, enum pdx_transfer_c
     s->code = code;
     s->err = err;
     if (s->inflight == 0)
-        return step_end(s) | (was_active ? PDXI_ACT_STOP : 0);
+        return step_end_quiet(s) | (was_active ? PDXI_ACT_STOP : 0);
     s->phase = PDXI_PHASE_DRAINING;
     return PDXI_ACT_STOP | PDXI_ACT_ARM_DRAIN;
 }
@@ -60,6 +70,7 @@ static unsigned step_answered(struct pdxi_transfer_step *s)
     case PDXI_PHASE_ENDED:
         return PDXI_ACT_RELEASE;
     case PDXI_PHASE_QUEUED:
+    case PDXI_PHASE_FENCING:
         break;
     }
     return 0;
@@ -84,10 +95,13 @@ static unsigned step_refused(struct pdxi_transfer_step *s, int err)
 
 static unsigned step_lane_lost(struct pdxi_transfer_step *s, bool broken)
 {
+    bool had_inflight = s->inflight > 0;
+
+    s->inflight = 0;
     switch (s->phase) {
     case PDXI_PHASE_ACTIVE:
-        s->inflight = 0;
         s->exhausted = false;
+        s->fence = s->writes && had_inflight;
         if (!broken && s->losses >= s->max_losses)
             return step_begin_end(s, PDX_FAILED, PDX_EPEER);
         s->losses += broken ? 0 : 1;
@@ -95,37 +109,71 @@ static unsigned step_lane_lost(struct pdxi_transfer_step *s, bool broken)
         s->phase = PDXI_PHASE_QUEUED;
         return PDXI_ACT_REQUEUE;
     case PDXI_PHASE_DRAINING:
-        s->inflight = 0;
-        return step_end(s);
+        s->fence = s->writes;
+        return step_end_quiet(s);
     case PDXI_PHASE_ENDED:
-        if (s->inflight == 0)
-            return 0;
-        s->inflight = 0;
-        return PDXI_ACT_RELEASE;
+        return had_inflight ? PDXI_ACT_RELEASE : 0;
     case PDXI_PHASE_QUEUED:
+    case PDXI_PHASE_FENCING:
         break;
     }
     return 0;
 }
 
+/* The target has closed every lane that a transfer without one had before. */
+static unsigned step_fenced(struct pdxi_transfer_step *s)
+{
+    if (s->phase != PDXI_PHASE_QUEUED && s->phase != PDXI_PHASE_FENCING)
+        return 0;
+    s->fence = false;
+    return s->phase == PDXI_PHASE_FENCING ? step_end(s) : 0;
+}
+
+/* The peer is gone as a whole: there is nobody to wait for. */
 static unsigned step_gone(struct pdxi_transfer_step *s, enum pdx_transfer_code code, int err)
 {
-    if (s->phase == PDXI_PHASE_QUEUED || s->phase == PDXI_PHASE_ACTIVE) {
-        s->inflight = 0;
+    bool had_inflight = s->inflight > 0;
+
+    s->inflight = 0;
+    s->fence = false;
+    switch (s->phase) {
+    case PDXI_PHASE_QUEUED:
+    case PDXI_PHASE_ACTIVE:
         s->code = code;
         s->err = err;
         return step_end(s);
+    case PDXI_PHASE_DRAINING:
+    case PDXI_PHASE_FENCING:
+        return step_end(s);
+    case PDXI_PHASE_ENDED:
+        break;
     }
-    return step_lane_lost(s, true);
+    return had_inflight ? PDXI_ACT_RELEASE : 0;
+}
+
+static unsigned step_drain_timeout(struct pdxi_transfer_step *s)
+{
+    if (s->phase == PDXI_PHASE_FENCING) {
+        s->fence = false;
+        return step_end(s);
+    }
+    return s->phase == PDXI_PHASE_DRAINING ? PDXI_ACT_BREAK_LANE : 0;
+}
+
+static unsigned step_start(struct pdxi_transfer_step *s)
+{
+    if (s->phase == PDXI_PHASE_QUEUED) {
+        s->phase = PDXI_PHASE_ACTIVE;
+        s->fence = false; /* the new lane is up */
+    }
+    return 0;
 }
 
 unsigned pdxi_transfer_step(struct pdxi_transfer_step *s, enum pdxi_transfer_event event, int err)
 {
     switch (event) {
     case PDXI_EV_START:
-        if (s->phase == PDXI_PHASE_QUEUED)
-            s->phase = PDXI_PHASE_ACTIVE;
-        return 0;
+        return step_start(s);
     case PDXI_EV_ISSUED:
         if (s->phase == PDXI_PHASE_ACTIVE)
             s->inflight++;
@@ -148,7 +196,9 @@ unsigned pdxi_transfer_step(struct pdxi_transfer_step *s, enum pdxi_transfer_eve
     case PDXI_EV_DEADLINE:
         return step_begin_end(s, PDX_DEADLINE, PDX_EDEADLINE);
     case PDXI_EV_DRAIN_TIMEOUT:
-        return s->phase == PDXI_PHASE_DRAINING ? PDXI_ACT_BREAK_LANE : 0;
+        return step_drain_timeout(s);
+    case PDXI_EV_FENCED:
+        return step_fenced(s);
     case PDXI_EV_LANE_LOST:
         return step_lane_lost(s, false);
     case PDXI_EV_LANE_BROKEN:

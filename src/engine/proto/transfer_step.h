@@ -7,10 +7,18 @@
  *
  *   QUEUED --start--> ACTIVE --(all issued, all answered)--> ENDED (done)
  *     |  ^              |
- *     |  +--lane lost---+   goes on over a new lane, a bounded number of times
+ *     |  +--lane gone---+   goes on over a new lane
  *     |                 |
- *     +--cancel, -------+--> DRAINING --(all answered, or lane gone)--> ENDED (first cause)
- *        deadline, refusal
+ *     +--cancel, -------+--> DRAINING --(all answered)--> ENDED (first cause)
+ *     |  deadline, refusal      |
+ *     |                         | lane gone
+ *     +------> FENCING <--------+
+ *                 +--(the target has closed the lane too, or a limit)--> ENDED (first cause)
+ *
+ * FENCING is for writes: a lane that is gone here may still have bytes on the
+ * target's side of the socket. The target closes it before it accepts a newer
+ * lane, so the newer lane's greeting is the proof; a target that is stopped
+ * gives none, and then a limit ends the wait.
  */
 #ifndef PDXI_PROTO_TRANSFER_STEP_H
 #define PDXI_PROTO_TRANSFER_STEP_H
@@ -21,6 +29,7 @@ enum pdxi_transfer_phase {
     PDXI_PHASE_QUEUED = 0,
     PDXI_PHASE_ACTIVE,   /* a lane has it */
     PDXI_PHASE_DRAINING, /* ends with `code`; waits for the answers to what was sent */
+    PDXI_PHASE_FENCING,  /* ends with `code`; waits until the target has closed the lane too */
     PDXI_PHASE_ENDED
 };
 
@@ -34,7 +43,8 @@ enum pdxi_transfer_event {
     PDXI_EV_FAULT,     /* our side cannot go on; `err` is the cause */
     PDXI_EV_CANCEL,
     PDXI_EV_DEADLINE,
-    PDXI_EV_DRAIN_TIMEOUT, /* the answers did not come in time */
+    PDXI_EV_DRAIN_TIMEOUT, /* the answers, or the fence, did not come in time */
+    PDXI_EV_FENCED,        /* a newer lane is up: the target has closed the earlier ones */
     PDXI_EV_LANE_LOST,     /* the lane is gone and quiet; after max_losses of them it fails */
     PDXI_EV_LANE_BROKEN,   /* the same because another transfer had to end: not this one's fault */
     PDXI_EV_PEER_LOST,     /* the peer is gone and all its lanes are quiet; `err` is the cause */
@@ -47,7 +57,8 @@ enum pdxi_transfer_action {
     PDXI_ACT_STOP = 4,      /* issue nothing more; tell a tracking target */
     PDXI_ACT_ARM_DRAIN = 8, /* wait drain_ns for the answers */
     PDXI_ACT_BREAK_LANE = 16,
-    PDXI_ACT_REQUEUE = 32 /* wait for a new lane, then go on from the first unanswered frame */
+    PDXI_ACT_REQUEUE = 32, /* wait for a new lane, then go on from the first unanswered frame */
+    PDXI_ACT_FENCE = 64    /* wait for FENCED, with a limit */
 };
 
 struct pdxi_transfer_step {
@@ -59,10 +70,13 @@ struct pdxi_transfer_step {
     uint32_t losses;             /* those of them that were needed because one was lost */
     uint32_t max_losses;
     bool exhausted;
-    bool local; /* PDX_LEVEL_LOCAL */
+    bool writes; /* the target's memory */
+    bool local;  /* a write of PDX_LEVEL_LOCAL */
+    bool fence;  /* frames of it went over a lane that the target may not have closed yet */
 };
 
-void pdxi_transfer_step_init(struct pdxi_transfer_step *s, enum pdx_level level,
+/* `op` is 0 for a notification alone. The level counts for writes only. */
+void pdxi_transfer_step_init(struct pdxi_transfer_step *s, enum pdx_op op, enum pdx_level level,
                              uint32_t max_losses);
 
 /* Returns a set of enum pdxi_transfer_action. `err` (negative) is read for REFUSED, FAULT and
