@@ -78,6 +78,20 @@ err 'config.json: key "num_hidden_layers" is missing'
 refused models --tp 3 Llama-3.1-70B
 err "TP size 3 cannot split"
 
+# Output that is lost is no success; streams that are closed go to no socket.
+what="pdx models >/dev/full"
+"$pdx" models >/dev/full 2>"$dir/err"
+[ $? -eq 1 ] || fail "$what: exit status is not 1"
+err "cannot write to standard output"
+what="pdx doctor without streams"
+"$pdx" doctor --bind 127.0.0.1:0 <&- >&- 2>&- || fail "$what: exit status is not 0"
+
+# Options of demo that decode refuses before prefill has started.
+refused demo --io select
+err "--io is auto"
+refused demo --mem 1
+err "option --mem"
+
 run 0 doctor --bind 127.0.0.1:0
 out "congestion control"
 out "waits with"

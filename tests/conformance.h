@@ -6,11 +6,16 @@
  * (conformance_<theme>.c), so that they run side by side:
  *
  *     completion   the ways to learn of the end
+ *     queue        completion queues
  *     data         the right bytes at the right place, and nowhere else
+ *     jobs         random scatter lists and jobs
+ *     inbound      notifications, and what the target knows
  *     quiet        cancel, deadline, deregistration: silence after the end
+ *     fence        no byte of a broken connection after the end
  *     faults       peers that die, stop and come back
- *     limits       sizes, counts, threads, allocations, idleness
- *     wire         strangers and liars
+ *     limits       counts, threads, allocations, idleness
+ *     refusal      what is refused, by whom, with which code
+ *     wire         strangers at the listener
  *
  * PDX_TEST_LANE and PDX_TEST_CASE (a pattern) narrow a run down.
  */

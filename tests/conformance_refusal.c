@@ -67,6 +67,10 @@ static void spoil_forever(struct attempt *t)
 {
     t->opts.deadline_ns = PDX_FOREVER;
 }
+static void spoil_deadline(struct attempt *t)
+{
+    t->opts.deadline_ns = 24 * 3600 * PDX_SEC + 1;
+}
 static void spoil_notify_len(struct attempt *t)
 {
     static const uint8_t payload[PDX_NOTIFY_MAX + 1];
@@ -113,6 +117,7 @@ static const struct {
     {"empty entry", spoil_empty, PDX_EINVAL, "1"},
     {"no entry", spoil_none, PDX_EINVAL, ""},
     {"deadline of for ever", spoil_forever, PDX_EINVAL, "deadline"},
+    {"deadline of more than a day", spoil_deadline, PDX_EINVAL, "deadline"},
     {"long notification", spoil_notify_len, PDX_EINVAL, "1024"},
     {"notification at NULL", spoil_notify_null, PDX_EINVAL, "notif"},
     {"unknown level", spoil_level, PDX_EINVAL, "level"},

@@ -223,6 +223,18 @@ def broken_by(what):
     return sides["prefill"], sides["decode"]
 
 
+def skimmed(change):
+    """A short job whose summary is changed on the way."""
+    def watch(line):
+        if b'"summary"' not in line:
+            return line
+        return json.dumps(change(json.loads(line))).encode() + b"\n"
+
+    decode = Decode()
+    proxy = Proxy(decode.address, watch)
+    return Prefill(proxy.address, *small("gpt-oss-120b", 100, 2)), decode
+
+
 def case_prefill_killed():
     def kill(line, prefill, decode):
         prefill.process.kill()
@@ -252,6 +264,13 @@ def case_nonsense():
                                                       b'"bytes":1,"text":""}\n')
     prefill.end(1).said("a message that is not due")
     decode.end(1)
+    # A decode that counts less than was sent.
+    prefill, decode = skimmed(lambda summary: {**summary, "bytes": summary["bytes"] - 1})
+    prefill.end(1).said("but 2 requests and")
+    decode.end(0)
+    prefill, decode = skimmed(lambda summary: {**summary, "requests": 1})
+    prefill.end(1).said("decode compared 1 requests")
+    decode.end(0)
     # A decode that is none.
     server = socket.create_server(("127.0.0.1", 0))
     prefill = Prefill("127.0.0.1:%d" % server.getsockname()[1], *small("gpt-oss-120b", 10, 1))
@@ -282,8 +301,36 @@ def case_strangers():
     say(decode.address, b"x" * 100000)
     say(decode.address, b'{"op":"announce","room":1,"tokens":1}\n')
     say(decode.address, b'{"op":"hello","protocol":999}\n')
+    say(decode.address, b'{"op":"\\u001b[2J"}\n')
+    say(decode.address, b'\x1b[2J\n')
     Prefill(decode.address, *small("gpt-oss-120b", 100, 1)).end(0)
     decode.end(0).said("is that a pdx?", "did not begin with a hello", "use the same pdx")
+    expect("\x1b" not in decode.err, f"a stranger moves the cursor: {decode.err!r}")
+
+
+def case_streams():
+    """Closed standard streams: the numbers go to no socket, and nothing is printed into one."""
+    port = socket.create_server(("127.0.0.1", 0))
+    address = "127.0.0.1:%d" % port.getsockname()[1]
+    port.close()
+    decode = subprocess.Popen(f'exec "{PDX}" decode --listen {address} --once --io {IO} '
+                              "<&- >&- 2>&-", shell=True)
+    Prefill(address, *small("gpt-oss-120b", 100, 2)).end(0)
+    expect(decode.wait(PATIENCE) == 0, f"decode ends with {decode.returncode}")
+
+
+def case_silent_host():
+    """A host that answers no SYN costs seconds, not the two minutes of connect(2)."""
+    server = socket.socket()
+    server.bind(("127.0.0.1", 0))
+    server.listen(0)
+    address = server.getsockname()
+    waiting = [socket.socket() for _ in range(4)]  # its queue is full with these
+    for s in waiting:
+        s.setblocking(False)
+        s.connect_ex(address)
+    Prefill("127.0.0.1:%d" % address[1], *small("gpt-oss-120b", 10, 1)).end(1).said(
+        "no decode answers at 127.0.0.1:", "timed out")
 
 
 def case_sessions():
@@ -322,6 +369,11 @@ def case_bad_input():
     refused("decode", "--listen", "127.0.0.1:0", "--io", "select", say=["--io"])
     refused("decode", "--listen", "256.0.0.1:0", say=["256.0.0.1"])
     refused("decode", "--listen", "127.0.0.1:0", "--bind", "203.0.113.1:0", say=["203.0.113.1"])
+    # --json stays JSON whatever bytes the file's name has.
+    trace = subprocess.run([PDX, *prefill, "--json", "--trace", b"/nonexistent/\xff\n"],
+                           capture_output=True)
+    expect(trace.returncode == 2 and "/nonexistent/??" in json.loads(trace.stdout)["verdict"],
+           trace)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "trace.jsonl"
         file.write_text('{"timestamp": 0, "input_length": 5, "output_length": 1}\nnot json\n')
@@ -353,6 +405,8 @@ def case_demo():
     check_books(demo["prefill"], demo["decode"])
     Process("demo", *args, "--model", "gpt-oss-120b", "--", "--max-tokens", "300", "--corrupt",
             "2").end(1).said("demo FAILED", "request 2: rank 0, component ")
+    Process("demo", *args, "--model", "gpt-oss-120b", "--", "--generate", "2", "--max-tokens",
+            "100").end(0).said("OK: 2 requests")
     Process("demo", "--model", "no-such-model").end(2).said("no-such-model")
     Process("demo", "--tp", "3:1").end(2).said("TP size 3")
 

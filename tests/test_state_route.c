@@ -291,6 +291,15 @@ static void test_route_refuses_wrong_arguments(void **state)
                                       &opts, &p.route, &p.why),
                      PDX_EINVAL);
     pair_has(&p, "0x8");
+    opts = (struct pdx_route_opts){0, PDX_ROUTE_TRUST_PAIRING}; /* its flags would be lost */
+    assert_int_equal(pdx_route_create(fake_engine(), p.local.layout, fake_peer(), p.remote.layout,
+                                      &opts, &p.route, &p.why),
+                     PDX_EINVAL);
+    pair_has(&p, "opts->size is 0");
+    assert_int_equal(pdx_route_create(fake_engine(), p.local.layout, fake_peer(), p.remote.layout,
+                                      NULL, NULL, &p.why),
+                     PDX_EINVAL);
+    pair_has(&p, "ret_route");
     assert_int_equal(pdx_route_check(p.local.layout, NULL, &p.why), PDX_EINVAL);
     pair_fini(&p);
 }

@@ -142,6 +142,22 @@ static void test_link_queue_is_limited(void **state)
     free(text);
 }
 
+/* What the other side would refuse as a line too long is not sent, and nobody is blamed for it. */
+static void test_link_sends_no_line_that_is_too_long(void **state)
+{
+    struct ends *e = *state;
+    size_t len = TOOL_LINK_LINE;
+    char *text = malloc(len + 1);
+    struct pdx_error why;
+
+    memset(text, 'y', len);
+    text[len] = '\0';
+    assert_int_equal(tool_link_send(&e->link, json_pack("{s:s}", "text", text), &why), PDX_ENOSPC);
+    assert_non_null(strstr(why.text, "16777227 bytes"));
+    assert_int_equal(e->link.out_len, 0);
+    free(text);
+}
+
 static void test_link_drops_nothing_when_the_socket_is_full(void **state)
 {
     struct ends *e = *state;
@@ -379,6 +395,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_link_says_when_the_other_side_is_gone, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_link_queue_is_limited, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_link_sends_no_line_that_is_too_long, setup, teardown),
         cmocka_unit_test_setup_teardown(test_link_drops_nothing_when_the_socket_is_full, setup,
                                         teardown),
         cmocka_unit_test(test_hello_survives_the_way),

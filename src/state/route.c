@@ -186,6 +186,8 @@ static int route_check_args(struct pdx_engine *engine, const struct pdx_layout *
 
     if (!engine || !local || !peer || !remote)
         return pdxi_refuse(why, PDX_EINVAL, "engine, peer or a layout is NULL.");
+    if (o->size < sizeof o->size)
+        return pdxi_refuse(why, PDX_EINVAL, "opts->size is 0. Start from PDX_ROUTE_OPTS_INIT.");
     if (local->decoded)
         return pdxi_refuse(why, PDX_EINVAL,
                            "the local layout is a decoded one. Pass the one that pdx_layout_create "
@@ -205,8 +207,12 @@ int pdx_route_create(struct pdx_engine *engine, const struct pdx_layout *local,
     struct pdx_route *route;
     int rc;
 
-    if (opts)
+    if (!ret_route)
+        return pdxi_refuse(why, PDX_EINVAL, "ret_route is NULL.");
+    if (opts) {
         memcpy(&o, opts, opts->size < sizeof o ? opts->size : sizeof o);
+        o.size = opts->size;
+    }
     rc = route_check_args(engine, local, peer, remote, &o, why);
     if (rc < 0)
         return rc;

@@ -162,7 +162,7 @@ int tool_args_address(const char *text, struct pdx_error *why)
 int tool_args_pair(const char *text, uint64_t min, uint64_t max, uint32_t ret[2],
                    struct pdx_error *why)
 {
-    uint64_t a, b;
+    uint64_t a = 0, b;
     char *end;
     bool good = args_digits(text, &end, &a);
 

@@ -6,6 +6,7 @@
 #include "tool/args.h"
 #include "tool/commands.h"
 #include "tool/receiver.h"
+#include "tool/refuse.h"
 #include "tool/station.h"
 #include "tool/table.h"
 
@@ -113,16 +114,19 @@ static void decode_print_json(const struct tool_receiver *r, const char *verdict
 
 static void decode_broke(const struct decode_opts *o, const char *text)
 {
+    char clean[PDX_ERROR_TEXT_MAX]; /* of the engine's sentences, which may quote an option */
+
+    tool_text_clean(clean, sizeof clean, text);
     if (o->json) {
         json_t *v =
-            json_pack("{s:s,s:b,s:s+}", "command", "decode", "ok", 0, "verdict", "FAILED: ", text);
+            json_pack("{s:s,s:b,s:s+}", "command", "decode", "ok", 0, "verdict", "FAILED: ", clean);
 
         if (v)
             (void)json_dumpf(v, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6));
         (void)printf("\n");
         json_decref(v);
     }
-    (void)fprintf(stderr, "pdx decode: %s\n", text);
+    (void)fprintf(stderr, "pdx decode: %s\n", clean);
 }
 
 /* Serves one connection. Returns the exit status it calls for, or -1 when it was no session. */

@@ -7,7 +7,6 @@
 #include "tool/args.h"
 #include "tool/child.h"
 #include "tool/commands.h"
-#include "tool/refuse.h"
 #include "tool/table.h"
 
 #include <jansson.h>
@@ -80,6 +79,16 @@ static void demo_add(struct demo_line *l, const char *option, const char *value)
     l->args[l->n++] = value;
 }
 
+/* Whether prefill is told to make up its requests. */
+static bool demo_generates(const struct demo *d)
+{
+    for (char *const *p = d->further; *p; p++) {
+        if (strncmp(*p, "--g", 3) == 0 || strncmp(*p, "-g", 2) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* The trace beside the sources, or where the package puts it. */
 static void demo_find_trace(struct demo *d)
 {
@@ -135,6 +144,7 @@ static bool demo_read(struct demo *d)
     return true;
 }
 
+/* PDX_EPEER: decode ended before it listened, and both statuses are set. */
 static int demo_start_decode(struct demo *d, struct pdx_error *why)
 {
     struct demo_line l = {
@@ -146,8 +156,12 @@ static int demo_start_decode(struct demo *d, struct pdx_error *why)
     demo_add(&l, "--mem", d->mem);
     err = tool_child_start(&d->decode, l.args, TOOL_CHILD_OUT | TOOL_CHILD_ERR, why);
     while (err == 0 && !d->address[0]) {
-        if (!demo_read(d))
-            err = tool_refuse(why, PDX_EPEER, "pdx decode did not start");
+        if (demo_read(d))
+            continue;
+        /* It has said why. */
+        d->decode_status = tool_child_wait(&d->decode);
+        d->prefill_status = d->decode_status ? d->decode_status : TOOL_EXIT_FAILED;
+        return PDX_EPEER;
     }
     return err;
 }
@@ -237,20 +251,25 @@ int tool_demo_main(int argc, char **argv)
     struct demo d = {.decode = {.out.fd = -1, .err.fd = -1},
                      .prefill = {.out.fd = -1, .err.fd = -1}};
     struct pdx_error why;
-    int status;
+    int status, err;
 
     if (!demo_args(&d, argc, argv, &status))
         return status;
-    if (!d.trace) {
+    if (!d.trace && !demo_generates(&d)) {
         demo_find_trace(&d);
         d.trace = d.found[0] ? d.found : NULL;
     }
-    if (demo_start_decode(&d, &why) < 0 || demo_start_prefill(&d, &why) < 0) {
+    err = demo_start_decode(&d, &why);
+    if (err == 0) {
+        err = demo_start_prefill(&d, &why);
+        if (err == 0)
+            demo_attend(&d);
+    }
+    if (err == 0 || d.prefill_status != 0) {
+        status = demo_tell(&d);
+    } else {
         (void)fprintf(stderr, "pdx demo: %s\n", why.text);
         status = TOOL_EXIT_FAILED;
-    } else {
-        demo_attend(&d);
-        status = demo_tell(&d);
     }
     tool_child_fini(&d.prefill);
     tool_child_fini(&d.decode);

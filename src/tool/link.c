@@ -80,7 +80,13 @@ int tool_link_send(struct tool_link *l, json_t *msg, struct pdx_error *why)
 
     if (len == 0)
         err = tool_refuse(why, PDX_ENOMEM, "no memory for a message to %s", l->peer);
-    else if (len >= TOOL_LINK_LINE || l->out_len + len >= TOOL_LINK_QUEUE)
+    else if (len > TOOL_LINK_LINE)
+        err =
+            tool_refuse(why, PDX_ENOSPC,
+                        "a message of %zu bytes to %s is longer than %u bytes; use larger pages or "
+                        "shorter requests",
+                        len, l->peer, TOOL_LINK_LINE);
+    else if (l->out_len + len >= TOOL_LINK_QUEUE)
         err = tool_refuse(why, PDX_EAGAIN, "%s does not take its messages: %zu bytes wait", l->peer,
                           l->out_len);
     else
@@ -132,6 +138,9 @@ static int link_take_line(struct tool_link *l, json_t **ret_msg, struct pdx_erro
     l->in_len -= len + 1;
     memmove(l->in, end + 1, l->in_len);
     l->in_seen = 0;
+    if (!msg && (!at.text[0] || json_error_code(&at) == json_error_out_of_memory))
+        return tool_refuse(why, PDX_ENOMEM, "no memory for a message of %zu bytes from %s", len,
+                           l->peer);
     if (!msg)
         return tool_refuse(why, PDX_EPROTO, "%s sent a line that is no JSON (%s); is that a pdx?",
                            l->peer, at.text);

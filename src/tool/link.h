@@ -33,8 +33,9 @@ struct tool_link {
 void tool_link_init(struct tool_link *l, int fd, const char *role, const char *address);
 void tool_link_fini(struct tool_link *l);
 
-/* Connects to "host:port"; tries again for timeout_ns while nobody listens there.
- * Errors: PDX_EINVAL (the address), PDX_EPEER (nobody answers). Blocks. */
+/* Connects to "host:port"; tries again for timeout_ns while nobody listens there, and waits as long
+ * for a host that does not answer. Errors: PDX_EINVAL (the address), PDX_EPEER (nobody answers).
+ * Blocks. */
 int tool_link_connect(struct tool_link *l, const char *address, const char *role,
                       uint64_t timeout_ns, struct pdx_error *why);
 
@@ -45,7 +46,8 @@ int tool_link_listen(const char *address, char *ret_text, struct pdx_error *why)
 int tool_link_accept(int listener, const char *role, struct tool_link *ret, struct pdx_error *why);
 
 /* Queues a message and sends as much as the socket takes. Consumes the reference to msg, which may
- * be NULL (for want of memory). Errors: PDX_ENOMEM, PDX_EAGAIN (queue full), PDX_EPEER. */
+ * be NULL (for want of memory). Errors: PDX_ENOMEM, PDX_ENOSPC (longer than a line may be),
+ * PDX_EAGAIN (queue full), PDX_EPEER. */
 int tool_link_send(struct tool_link *l, json_t *msg, struct pdx_error *why);
 /* Sends what waits. Errors: PDX_EPEER. */
 int tool_link_flush(struct tool_link *l, struct pdx_error *why);

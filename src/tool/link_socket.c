@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #define LINK_ADDRESS 160
@@ -117,16 +118,21 @@ int tool_link_accept(int listener, const char *role, struct tool_link *ret, stru
     return 1;
 }
 
-static int link_connect_once(const struct addrinfo *list)
+/* Connects to the first address that answers, each within timeout_ns. */
+static int link_connect_once(const struct addrinfo *list, uint64_t timeout_ns)
 {
+    /* Linux applies it to connect(2) too, which would else wait two minutes for a silent host. */
+    struct timeval limit = {.tv_sec = (time_t)(timeout_ns / PDX_SEC),
+                            .tv_usec = (suseconds_t)(timeout_ns % PDX_SEC / PDX_USEC)};
     int err = EADDRNOTAVAIL;
 
     for (const struct addrinfo *ai = list; ai; ai = ai->ai_next) {
         int fd = socket(ai->ai_family, ai->ai_socktype | SOCK_CLOEXEC, 0);
 
-        if (fd >= 0 && connect(fd, ai->ai_addr, ai->ai_addrlen) == 0)
+        if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) == 0 &&
+            connect(fd, ai->ai_addr, ai->ai_addrlen) == 0)
             return fd;
-        err = errno;
+        err = errno == EINPROGRESS ? ETIMEDOUT : errno;
         if (fd >= 0)
             (void)close(fd);
     }
@@ -142,10 +148,10 @@ int tool_link_connect(struct tool_link *l, const char *address, const char *role
 
     if (err < 0)
         return err;
-    fd = link_connect_once(list);
+    fd = link_connect_once(list, timeout_ns);
     while (fd == -ECONNREFUSED && pdxi_now_ns() < end) {
         (void)poll(NULL, 0, LINK_RETRY); /* the other process may still be starting */
-        fd = link_connect_once(list);
+        fd = link_connect_once(list, timeout_ns);
     }
     freeaddrinfo(list);
     if (fd < 0)

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The pdx command: finds the subcommand and hands over.
+ * The pdx command: finds the subcommand and hands over. Also sees to it that
+ * there are standard streams, and that lost output is no success.
  */
 #include "tool/commands.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 struct command {
     const char *name;
@@ -70,7 +75,31 @@ static int help_main(int argc, char **argv)
     return c->main(2, args);
 }
 
-int main(int argc, char **argv)
+/* The number of a stream that the caller closed would go to a socket, and what is printed into that
+ * socket. */
+static bool main_open_streams(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDWR); /* children have them too */
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    return fd >= 0 && close(fd) == 0;
+}
+
+/* Tables that did not get onto a full disk must not look like success. */
+static int main_close_output(int status)
+{
+    int err = fflush(stdout) == 0 ? 0 : errno;
+
+    if (err == 0 && !ferror(stdout))
+        return status;
+    (void)fprintf(stderr, "pdx: cannot write to standard output%s%s\n", err ? ": " : "",
+                  err ? strerror(err) : "");
+    return status == TOOL_EXIT_OK ? TOOL_EXIT_FAILED : status;
+}
+
+static int main_command(int argc, char **argv)
 {
     const struct command *c;
 
@@ -84,4 +113,11 @@ int main(int argc, char **argv)
         return tool_version_main(1, argv);
     c = command_find(argv[1]);
     return c ? c->main(argc - 1, argv + 1) : command_unknown(argv[1]);
+}
+
+int main(int argc, char **argv)
+{
+    if (!main_open_streams())
+        return TOOL_EXIT_FAILED;
+    return main_close_output(main_command(argc, argv));
 }

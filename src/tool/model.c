@@ -103,6 +103,7 @@ static int model_build(struct tool_model *m, const struct tool_arch_shape *s)
 static void model_name(char *buf, size_t cap, const char *name)
 {
     size_t len = strlen(name);
+    char text[256];
     const char *base;
 
     if (len > 5 && strcmp(name + len - 5, ".json") == 0)
@@ -114,7 +115,9 @@ static void model_name(char *buf, size_t cap, const char *name)
         len -= (size_t)(base + 1 - name);
         name = base + 1;
     }
-    (void)snprintf(buf, cap, "%.*s", (int)(len < cap ? len : cap - 1), name);
+    (void)snprintf(text, sizeof text, "%.*s", (int)(len < sizeof text ? len : sizeof text - 1),
+                   name);
+    tool_text_clean(buf, cap, text);
 }
 
 static int model_read(struct tool_config *c, struct tool_arch_shape *shape, struct tool_model *m,

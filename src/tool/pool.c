@@ -60,7 +60,7 @@ static int pool_map(struct tool_pool *p, struct pdx_error *why)
     p->mem = mmap(NULL, off, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p->mem == MAP_FAILED) {
         p->mem = NULL;
-        return tool_refuse_sys(why, errno, "cannot map %llu bytes for the %s pool",
+        return tool_refuse_sys(why, errno, "cannot map %llu bytes for the %s pool (lower --mem)",
                                (unsigned long long)off, p->name);
     }
     p->len = off;

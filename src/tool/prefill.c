@@ -173,16 +173,19 @@ static void prefill_print_json(struct tool_sender *s, const char *verdict)
 /* What went wrong before or instead of a verdict. */
 static int prefill_broke(const struct prefill_opts *o, const char *text, int status)
 {
+    char clean[PDX_ERROR_TEXT_MAX]; /* of the engine's sentences, which may quote an option */
+
+    tool_text_clean(clean, sizeof clean, text);
     if (o->json) {
-        json_t *v =
-            json_pack("{s:s,s:b,s:s+}", "command", "prefill", "ok", 0, "verdict", "FAILED: ", text);
+        json_t *v = json_pack("{s:s,s:b,s:s+}", "command", "prefill", "ok", 0, "verdict",
+                              "FAILED: ", clean);
 
         if (v)
             (void)json_dumpf(v, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
         (void)printf("\n");
         json_decref(v);
     }
-    (void)fprintf(stderr, "pdx prefill: %s\n", text);
+    (void)fprintf(stderr, "pdx prefill: %s\n", clean);
     return status;
 }
 

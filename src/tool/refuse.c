@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Sentences of the command. A text that is too long is cut at a whole UTF-8
- * character, as the library does it.
+ * character, as the library does it. What a peer or a file name puts into a
+ * sentence can neither move a terminal's cursor nor break JSON.
  */
 #include "tool/refuse.h"
+
+#include "base/utf8.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,22 +23,26 @@ static void refuse_cut(char *text, size_t len)
         text[n - 1] = '\0';
 }
 
+void tool_text_clean(char *to, size_t cap, const char *from)
+{
+    to[pdxi_utf8_clean(to, cap - 1, from)] = '\0';
+}
+
 __attribute__((format(printf, 3, 0))) static size_t refuse_fill(struct pdx_error *why, int code,
                                                                 const char *fmt, va_list ap)
 {
+    char text[sizeof why->text];
     int n;
 
     why->code = code;
     why->error_class = pdx_err_class(code);
     why->cost = PDX_COST_NONE;
-    n = vsnprintf(why->text, sizeof why->text, fmt, ap);
-    if (n < 0) {
-        why->text[0] = '\0';
-        return 0;
-    }
-    if ((size_t)n < sizeof why->text)
-        return (size_t)n;
-    refuse_cut(why->text, sizeof why->text - 1);
+    n = vsnprintf(text, sizeof text, fmt, ap);
+    if (n < 0)
+        text[0] = '\0';
+    else if ((size_t)n >= sizeof text)
+        refuse_cut(text, sizeof text - 1);
+    tool_text_clean(why->text, sizeof why->text, text);
     return strlen(why->text);
 }
 

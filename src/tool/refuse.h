@@ -8,6 +8,7 @@
 #define PDX_TOOL_REFUSE_H
 
 #include <pdx/error.h>
+#include <stddef.h>
 
 /* Sets *why (which may be NULL) with the class of `code` and cost none; returns `code`. */
 int tool_refuse(struct pdx_error *why, int code, const char *fmt, ...)
@@ -16,5 +17,9 @@ int tool_refuse(struct pdx_error *why, int code, const char *fmt, ...)
 /* The same with PDX_ESYS, followed by ": " and the text of `err` (an errno value). */
 int tool_refuse_sys(struct pdx_error *why, int err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Copies text that came from outside and goes to a terminal or into JSON: whole characters, '?' for
+ * what is not printable or not UTF-8. The sentences of the two above are clean already. */
+void tool_text_clean(char *to, size_t cap, const char *from);
 
 #endif

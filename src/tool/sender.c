@@ -238,9 +238,12 @@ int tool_sender_meet(struct tool_sender *s, bool *ret_refused, struct pdx_error 
 
 void tool_sender_fail(struct tool_sender *s, uint64_t room, const char *text)
 {
-    if (!s->failure[0])
-        (void)snprintf(s->failure, sizeof s->failure, "request %llu: %.900s",
-                       (unsigned long long)room, text);
+    char whole[sizeof s->failure];
+
+    if (s->failure[0])
+        return;
+    (void)snprintf(whole, sizeof whole, "request %llu: %.900s", (unsigned long long)room, text);
+    tool_text_clean(s->failure, sizeof s->failure, whole);
 }
 
 void tool_sender_close(struct tool_sender *s)

@@ -3,6 +3,7 @@
  * Plays the trace: starts requests as they are due and as there is room, and
  * otherwise sleeps in poll(2) on the link and on the completion queue.
  */
+#include "base/check.h"
 #include "base/clock.h"
 #include "tool/refuse.h"
 #include "tool/sender.h"
@@ -24,11 +25,13 @@ static bool sender_has_work(const struct tool_sender *s)
 static uint64_t sender_due_ns(const struct tool_sender *s)
 {
     uint64_t first = s->trace.requests[0].timestamp_ms;
-    uint64_t due = s->trace.requests[s->next].timestamp_ms;
+    uint64_t due = s->trace.requests[s->next].timestamp_ms, wait_ns;
 
     if (!s->opts.real_rate || due <= first)
         return 0;
-    return s->report.began_ns + (due - first) * PDX_MSEC;
+    if (!pdxi_mul_u64(due - first, PDX_MSEC, &wait_ns))
+        wait_ns = UINT64_MAX;
+    return pdxi_after_ns(s->report.began_ns, wait_ns);
 }
 
 static struct tool_flight *sender_free_flight(struct tool_sender *s)
@@ -185,6 +188,25 @@ static int sender_step(struct tool_sender *s, bool busy, struct pdx_error *why)
     return err;
 }
 
+/* Decode's count must be the engine's: what was not compared was not verified. */
+static void sender_check_summary(struct tool_sender *s)
+{
+    const struct tool_message *m = &s->summary;
+    uint64_t bytes = tool_report_bytes(&s->report);
+
+    if (s->failure[0])
+        return;
+    if (m->failed || m->text[0])
+        (void)snprintf(s->failure, sizeof s->failure, "%.1000s",
+                       m->text[0] ? m->text : "decode does not say why");
+    else if (m->requests != s->report.requests || m->bytes != bytes)
+        (void)snprintf(s->failure, sizeof s->failure,
+                       "decode compared %llu requests and %llu bytes, but %llu requests and %llu "
+                       "bytes were sent",
+                       (unsigned long long)m->requests, (unsigned long long)m->bytes,
+                       (unsigned long long)s->report.requests, (unsigned long long)bytes);
+}
+
 /* Asks decode for its summary. */
 static int sender_part(struct tool_sender *s, struct pdx_error *why)
 {
@@ -198,8 +220,8 @@ static int sender_part(struct tool_sender *s, struct pdx_error *why)
         return err;
     err = tool_message_decode(msg, &s->summary, why);
     json_decref(msg);
-    if (err == 0 && (s->summary.failed || s->summary.text[0]) && !s->failure[0])
-        (void)snprintf(s->failure, sizeof s->failure, "%.1000s", s->summary.text);
+    if (err == 0)
+        sender_check_summary(s);
     return err;
 }
 

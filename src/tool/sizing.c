@@ -5,10 +5,10 @@
 #include "tool/sizing.h"
 
 #include "base/check.h"
+#include "tool/memory.h"
 #include "tool/refuse.h"
 #include "tool/table.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -236,15 +236,8 @@ int tool_sizing_plan(const struct tool_model *m, uint32_t tp, uint64_t limit, ui
 
 uint64_t tool_sizing_default_limit(void)
 {
-    uint64_t limit = SIZING_DEFAULT, kib;
-    char line[128];
-    FILE *f = fopen("/proc/meminfo", "re");
+    uint64_t available = tool_memory_available("");
+    uint64_t limit = available ? available / 4 : SIZING_DEFAULT;
 
-    while (f && fgets(line, sizeof line, f)) {
-        if (sscanf(line, "MemAvailable: %" SCNu64 " kB", &kib) == 1)
-            limit = kib * 1024 / 4;
-    }
-    if (f)
-        (void)fclose(f);
     return limit < SIZING_CAP ? limit : SIZING_CAP;
 }

@@ -55,7 +55,7 @@ int tool_sizing_plan(const struct tool_model *m, uint32_t tp, uint64_t limit, ui
                      uint32_t inflight, uint32_t max_tokens, bool guarded, struct tool_sizing *ret,
                      struct pdx_error *why);
 
-/* The limit for one process when the user gave none: a quarter of the memory that is available,
+/* The limit for one process when the user gave none: a quarter of what tool_memory_available says,
  * at most 4 GiB. */
 uint64_t tool_sizing_default_limit(void);
 
