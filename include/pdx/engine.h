@@ -70,13 +70,14 @@ struct pdx_engine_opts {
                               wildcard bind every address of every interface that is up, loopback
                               last. A wildcard here is refused. Copied */
     enum pdx_io io;
-    uint64_t deadline_ns;  /* of transfers that give none; default 30 s */
+    uint64_t deadline_ns;  /* of transfers that give none; default 30 s, at most 24 h */
     uint64_t keepalive_ns; /* peers are probed this often; one that is silent for twice as long is
                               lost. Default 2 s; 10 ms .. 1 h */
     uint64_t connect_timeout_ns; /* until the first lane is open, per address, at most 1 s for all
                                     but the last one; default 5 s */
     uint64_t drain_ns; /* how long a cancelled or overdue transfer waits for the peer to confirm
-                          before its connection is broken; default 10 ms */
+                          before its connection is broken; a write then waits up to twice as long
+                          for the new connection. Default 10 ms; 1 ms .. 60 s */
     uint64_t spin_ns;  /* the reactor polls this long after activity before it sleeps;
                           default 0 (sleeps at once) */
     uint32_t max_transfers; /* unfinished or not yet put; default 65536 */

@@ -20,8 +20,8 @@
  *    moved nothing and calls nothing back.
  *  - A terminal code comes exactly once, never changes, and means quiet:
  *    nothing in pdx or a network card touches the memory for it any more.
- *    The reservations for a target whose connection had to be broken (one
- *    network delay away, or frozen by SIGSTOP) are in doc/semantics.md.
+ *    The reservation for a target that does not run, or cannot be reached, for
+ *    longer than three times drain_ns is in doc/semantics.md.
  *  - Every transfer has a deadline.
  */
 #ifndef PDX_TRANSFER_H
@@ -123,7 +123,8 @@ enum pdx_submit_flags {
 struct pdx_submit_opts {
     size_t size;          /* set by PDX_SUBMIT_OPTS_INIT */
     uint64_t id;          /* the caller's; reported everywhere, and the key at the target */
-    uint64_t deadline_ns; /* from now; 0: the engine's default; PDX_FOREVER is refused */
+    uint64_t deadline_ns; /* from now, at most 24 h; 0: the engine's default. PDX_FOREVER and other
+                             larger values are refused with PDX_EINVAL */
     enum pdx_level level;
     uint32_t flags;     /* enum pdx_submit_flags */
     const void *notify; /* payload delivered to the target after the data; copied. Implies TRACK */
