@@ -214,21 +214,34 @@ struct target {
     int data;
 };
 
-static int target_accept(struct target *t, const uint8_t ticket[PDXI_TICKET_LEN])
+static int target_hear_hello(struct target *t)
+{
+    struct frame f;
+    int fd = accept(t->mute.fd, NULL, NULL);
+
+    assert_true(fd >= 0);
+    hear_type(fd, PDXI_FRAME_HELLO, &f);
+    return fd;
+}
+
+static void target_welcome(struct target *t, int fd, const uint8_t ticket[PDXI_TICKET_LEN])
 {
     struct pdxi_frame_hello_ack ack = {.major = PDXI_PROTO_MAJOR,
                                        .max_frames = 1024,
                                        .keepalive_ns = 3600 * PDX_SEC,
                                        .name = "mute"};
     uint8_t buf[PDXI_FRAME_HEAD_MAX];
-    struct frame f;
-    int fd = accept(t->mute.fd, NULL, NULL);
 
-    assert_true(fd >= 0);
-    hear_type(fd, PDXI_FRAME_HELLO, &f);
     memcpy(ack.incarnation, t->mute.remote.incarnation, sizeof ack.incarnation);
     memcpy(ack.ticket, ticket, sizeof ack.ticket);
     say(fd, buf, pdxi_frame_hello_ack_encode(buf, &ack));
+}
+
+static int target_accept(struct target *t, const uint8_t ticket[PDXI_TICKET_LEN])
+{
+    int fd = target_hear_hello(t);
+
+    target_welcome(t, fd, ticket);
     return fd;
 }
 
@@ -250,18 +263,25 @@ static void target_close(struct target *t)
     ts_mute_close(&t->mute);
 }
 
-/* The data connection has ended; another one is asked for, and accepted. */
-static void target_accept_again(struct target *t)
+static const struct pdxi_frame_ticket next_ticket = {{2}};
+
+/* Another data connection is asked for. */
+static void target_give_ticket(struct target *t)
 {
-    static const struct pdxi_frame_ticket ticket = {{2}};
     uint8_t buf[64];
     struct frame f;
 
+    hear_type(t->control, PDXI_FRAME_TICKET_REQ, &f);
+    say(t->control, buf, pdxi_frame_ticket_encode(buf, &next_ticket));
+}
+
+/* The data connection has ended; another one is asked for, and accepted. */
+static void target_accept_again(struct target *t)
+{
     hear_end(t->data);
     (void)close(t->data);
-    hear_type(t->control, PDXI_FRAME_TICKET_REQ, &f);
-    say(t->control, buf, pdxi_frame_ticket_encode(buf, &ticket));
-    t->data = target_accept(t, ticket.ticket);
+    target_give_ticket(t);
+    t->data = target_accept(t, next_ticket.ticket);
 }
 
 /* ---- fixture ---------------------------------------------------------- */
@@ -554,6 +574,124 @@ static void test_answer_in_the_socket_counts_before_the_clock(void **state)
     target_close(&t);
     ts_ok(pdx_region_deregister(region, TS_LONG, &why), &why);
     assert_int_equal(pdx_engine_destroy(a), 0);
+}
+
+/* ---- the fence -------------------------------------------------------- */
+
+static void longest_drain(struct pdx_engine_opts *opts)
+{
+    opts->drain_ns = 60 * PDX_SEC; /* no limit is reached in the time of a test */
+}
+
+/* A target by hand whose initiator has cancelled a write and a read, and has not been answered. */
+struct fenced {
+    struct pdx_engine *a;
+    struct pdx_region *region;
+    struct target t;
+    struct pdx_transfer_status *write;
+    struct pdx_transfer_status *read;
+};
+
+static void fenced_open(struct fenced *w, struct ts_pair *p,
+                        void (*change)(struct pdx_engine_opts *))
+{
+    const struct pdx_seg seg = {.len = 1};
+    struct pdx_error why;
+    struct frame f;
+
+    w->a = engine_with("alpha", change);
+    w->region = ts_region(w->a, &p->ma, PDX_RIGHT_ALL);
+    target_open(&w->t, w->a);
+    w->write = ts_mute_write(&w->t.mute, w->region, NULL);
+    ts_ok(pdx_read(w->t.mute.peer, w->region, &w->t.mute.remote, &seg, 1, NULL, &w->read, &why),
+          &why);
+    hear_type(w->t.data, PDXI_FRAME_WRITE, &f);
+    hear_type(w->t.data, PDXI_FRAME_READ, &f);
+    pdx_transfer_cancel(w->write);
+    pdx_transfer_cancel(w->read);
+    ts_sync(w->a);
+}
+
+static void fenced_close(struct fenced *w)
+{
+    struct pdx_error why;
+
+    pdx_transfer_put(w->write);
+    pdx_transfer_put(w->read);
+    target_close(&w->t);
+    ts_ok(pdx_region_deregister(w->region, TS_LONG, &why), &why);
+    assert_int_equal(pdx_engine_destroy(w->a), 0);
+}
+
+/* What the reactor has seen so far has not ended the write. */
+static void fenced_waits(struct fenced *w)
+{
+    ts_sync(w->a);
+    assert_int_equal(pdx_transfer_code(w->write), PDX_IN_FLIGHT);
+}
+
+/* A cancelled write ended when its lane was closed at this side. Its target could be in the middle
+ * of putting it in place. */
+static void test_write_ends_when_the_target_has_closed_its_lane(void **state)
+{
+    struct fenced w;
+    int fd;
+
+    fenced_open(&w, *state, longest_drain);
+    fenced_waits(&w);
+    (void)close(w.t.data);
+    ts_ended(w.read, PDX_CANCELLED, PDX_ECANCELLED); /* is this side's business alone */
+    fenced_waits(&w);
+    target_give_ticket(&w.t);
+    fd = target_hear_hello(&w.t);
+    fenced_waits(&w);
+    target_welcome(&w.t, fd, next_ticket.ticket);
+    w.t.data = fd;
+    ts_ended(w.write, PDX_CANCELLED, PDX_ECANCELLED);
+    fenced_close(&w);
+}
+
+/* No new lane comes, and the peer is not lost: the limit ends it. */
+static void test_write_ends_though_the_target_gives_no_new_lane(void **state)
+{
+    struct pdx_peer_counters pc;
+    struct fenced w;
+
+    fenced_open(&w, *state, NULL);
+    hear_end(w.t.data);
+    ts_ended(w.write, PDX_CANCELLED, PDX_ECANCELLED);
+    ts_ended(w.read, PDX_CANCELLED, PDX_ECANCELLED);
+    assert_int_equal(pdx_peer_state(w.t.mute.peer, NULL), PDX_PEER_UP);
+    pdx_peer_counters(w.t.mute.peer, &pc);
+    assert_int_equal(pc.lane_breaks, 1);
+    assert_int_equal(pc.transfers_inflight, 0);
+    fenced_close(&w);
+}
+
+/* Nobody waits at a fence of a peer that is given up; the code stays what it was going to be. */
+static void test_fence_falls_with_its_peer_and_its_engine(void **state)
+{
+    struct fenced w;
+
+    fenced_open(&w, *state, longest_drain);
+    (void)close(w.t.data);
+    ts_ended(w.read, PDX_CANCELLED, PDX_ECANCELLED);
+    fenced_waits(&w);
+    w.t.data = -1;
+    pdx_peer_put(w.t.mute.peer);
+    w.t.mute.peer = NULL;
+    ts_ended(w.write, PDX_CANCELLED, PDX_ECANCELLED);
+    fenced_close(&w);
+
+    fenced_open(&w, *state, longest_drain);
+    (void)close(w.t.data);
+    ts_ended(w.read, PDX_CANCELLED, PDX_ECANCELLED);
+    fenced_waits(&w);
+    w.t.data = -1;
+    assert_int_equal(pdx_engine_destroy(w.a), 0);
+    w.a = NULL;
+    ts_ended(w.write, PDX_CANCELLED, PDX_ECANCELLED);
+    fenced_close(&w);
 }
 
 /* ---- the target's lane ------------------------------------------------ */
@@ -1018,6 +1156,9 @@ int main(void)
         BUG(test_ticket_that_never_comes_ends_the_connection),
         BUG(test_flapping_lane_ends_the_connection),
         BUG(test_answer_in_the_socket_counts_before_the_clock),
+        BUG(test_write_ends_when_the_target_has_closed_its_lane),
+        BUG(test_write_ends_though_the_target_gives_no_new_lane),
+        BUG(test_fence_falls_with_its_peer_and_its_engine),
         BUG(test_write_is_not_repeated_after_its_notification),
         BUG(test_new_session_ends_the_records_of_the_old_one),
         BUG(test_untracked_transfer_is_not_done),

@@ -303,6 +303,33 @@ static void test_state_needs_room_for_all_handles(void **state)
     pair_fini(&p);
 }
 
+/* The components share the id, so a record at the target would speak for one of them only. */
+static void test_state_notifies_only_for_one_component(void **state)
+{
+    const struct pdx_index_list l[] = {list(1), list(2), list(2)};
+    const struct pdx_index_list one[] = {list(1), {NULL, 0}, {NULL, 0}};
+    struct pdx_submit_opts o = PDX_SUBMIT_OPTS_INIT;
+    struct pdx_transfer_status *st[3];
+    struct pair p;
+    size_t n;
+
+    (void)state;
+    pair_init(&p);
+    pair_route(&p, 0);
+    o.flags = PDX_SUBMIT_TRACK;
+    assert_int_equal(pdx_send_state(p.route, l, l, 3, &o, st, 3, &n, &p.why), PDX_EINVAL);
+    pair_has(&p, "3 components");
+    pair_has(&p, "pdx_notify");
+    o.flags = 0;
+    o.notify = "go";
+    o.notify_len = 2;
+    assert_int_equal(pdx_send_state(p.route, l, l, 3, &o, st, 3, &n, &p.why), PDX_EINVAL);
+    assert_int_equal(fake_nsubmissions(), 0);
+    assert_int_equal(pdx_send_state(p.route, one, one, 3, &o, st, 3, &n, &p.why), 0);
+    assert_int_equal(fake_nsubmissions(), 1);
+    pair_fini(&p);
+}
+
 static void callback(void *ctx, struct pdx_transfer_status *status)
 {
     (void)ctx;
@@ -479,6 +506,7 @@ int main(void)
         cmocka_unit_test(test_paged_lists_are_cut_where_permitted_and_counted),
         cmocka_unit_test(test_state_is_sent_whole_or_not_at_all),
         cmocka_unit_test(test_state_needs_room_for_all_handles),
+        cmocka_unit_test(test_state_notifies_only_for_one_component),
         cmocka_unit_test(test_options_reach_every_transfer),
         cmocka_unit_test(test_kv_lists_are_judged_before_anything_moves),
         cmocka_unit_test(test_kv_without_a_cache_is_refused),

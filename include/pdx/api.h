@@ -3,6 +3,8 @@
  * What every other public header needs: the export mark, the time units and
  * the rule by which public structs grow.
  *
+ * Handles and result pointers (ret_...) must not be NULL unless a function says that it takes NULL.
+ *
  * Structs whose first member is `size` may gain members at their end in later
  * versions. Their _init function (or _INIT macro) sets `size` and the
  * defaults; the library reads only the first `size` bytes and takes the

@@ -2,8 +2,6 @@
  *
  * An engine is one reactor thread with everything it serves: a listener,
  * regions, peers, transfers. A process may have several; they share nothing.
- *
- * Source: DESIGN in doc/design.md, sections 1 and 4.
  */
 #ifndef PDX_ENGINE_H
 #define PDX_ENGINE_H

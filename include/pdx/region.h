@@ -61,8 +61,8 @@ PDX_API int pdx_region_register(struct pdx_engine *engine, void *ptr, size_t len
  * after the call returned 0. Waits for the reactor to do that, and then up to timeout_ns for
  * transfers of this engine that use the region; 0 does not wait for those. NULL is permitted.
  * Errors:
- * - PDX_EBUSY: still used by transfers or prepared jobs of this engine. The memory must stay mapped
- *   until a later call succeeds; peers and new submissions are refused already
+ * - PDX_EBUSY: still used by transfers, prepared jobs or routes of this engine. The memory must
+ * stay mapped until a later call succeeds; peers and new submissions are refused already
  * - PDX_EREACTOR: a callback may only pass timeout 0, and only a region of its own engine
  * Thread: any. Lifetime: `region` is invalid after 0 was returned. */
 PDX_API int pdx_region_deregister(struct pdx_region *region, uint64_t timeout_ns,

@@ -82,8 +82,9 @@ enum pdx_payload {
 
 /* Whether sends of a payload over this route move anything. What several prefill ranks hold (MLA
  * pages, copies of KV heads, aux) is sent by the first of those that feed the remote rank, aux by
- * the last pipeline stage. On a route of another one such a send is checked and returns 0 with a
- * NULL status: no transfer, no callback, no completion, no notification.
+ * the last pipeline stage. On a route of another one the lists of such a send are judged (lengths,
+ * counts), not their ranges, and it returns 0 with a NULL status: no transfer, no callback, no
+ * completion, no notification.
  * `component` counts for PDX_PAYLOAD_STATE only. Thread: any. Errors: none. */
 PDX_API bool pdx_route_carries(const struct pdx_route *route, enum pdx_payload payload,
                                size_t component);
@@ -134,6 +135,9 @@ PDX_API int pdx_send_kvcache(struct pdx_route *route, struct pdx_index_list src,
  * - PDX_ESTATE_TYPE: "unknown state_type=%s", also when both lists of that component are none, for
  *   state that is not understood is never passed over
  * - PDX_ENOSPC: cap < ncomponents
+ * - PDX_EINVAL: opts->notify or PDX_SUBMIT_TRACK with more than one component to send: a record at
+ * the target belongs to one transfer and could speak for one component only. Notify with pdx_notify
+ * when all are DONE
  * - PDX_ERANGE: an index outside a tensor
  * - those of pdx_submit_many
  * Thread: any; never blocks. opts->callback, cq, deadline and id

@@ -122,7 +122,8 @@ enum pdx_submit_flags {
 
 struct pdx_submit_opts {
     size_t size;          /* set by PDX_SUBMIT_OPTS_INIT */
-    uint64_t id;          /* the caller's; reported everywhere, and the key at the target */
+    uint64_t id;          /* the caller's; reported everywhere, and the key at the target: tracked
+                             transfers that are under way together need different ones */
     uint64_t deadline_ns; /* from now, at most 24 h; 0: the engine's default. PDX_FOREVER and other
                              larger values are refused with PDX_EINVAL */
     enum pdx_level level;

@@ -165,8 +165,8 @@ static int walk_array(struct walk *w, size_t start, uint64_t n, unsigned depth)
 static int walk_value(struct walk *w, unsigned depth)
 {
     size_t start = w->pos;
-    enum walk_type type;
-    uint64_t n;
+    enum walk_type type = WALK_UNUSED;
+    uint64_t n = 0;
     int rc = walk_head(w, &type, &n);
 
     if (rc < 0)

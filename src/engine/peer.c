@@ -53,7 +53,9 @@ static void peer_show(struct pdx_peer *peer, const struct pdx_error *cause)
     if (was == now)
         return;
     pdxi_futex_wake_all(&peer->state);
-    pdxi_log(&engine->log, now == PDX_PEER_DOWN ? PDX_LOG_WARN : PDX_LOG_INFO,
+    pdxi_log(&engine->log,
+             now == PDX_PEER_DOWN || now == PDX_PEER_STALE || was == PDX_PEER_UP ? PDX_LOG_WARN
+                                                                                 : PDX_LOG_INFO,
              "engine %s: peer %s is %s%s%s", engine->name, peer->desc.name,
              pdx_peer_state_name(now), cause ? ": " : "", cause ? cause->text : "");
 }
@@ -80,9 +82,8 @@ int pdxi_peer_accepts(struct pdx_peer *peer, struct pdx_error *why)
                               peer->desc.name, reason.text);
     case PDX_PEER_STALE:
         (void)pdx_peer_state(peer, &reason);
-        return pdxi_error_set(why, PDX_ESTALE, PDX_COST_NONE,
-                              "peer %s is stale: %s; add its new descriptor", peer->desc.name,
-                              reason.text);
+        return pdxi_error_set(why, PDX_ESTALE, PDX_COST_NONE, "peer %s is stale: %s",
+                              peer->desc.name, reason.text);
     case PDX_PEER_CLOSED:
         break;
     }
@@ -141,7 +142,18 @@ static void peer_arm(struct pdx_peer *peer, uint64_t delay_ns)
 {
     struct pdxi_reactor *r = &peer->engine->reactor;
 
+    peer->attempt_ns = delay_ns;
     pdxi_timer_start(&r->timers, &peer->timer, pdxi_after_ns(r->now_ns, delay_ns));
+}
+
+/* Whatever the system's reason, to callers it means that the peer cannot be reached now. */
+static void peer_attempt_failed(struct pdx_peer *peer, const struct pdx_error *why)
+{
+    struct pdx_error cause;
+
+    pdxi_error_set(&cause, PDX_EPEER, PDX_COST_PEER, "peer %s cannot be reached: %s",
+                   peer->desc.name, why->text);
+    pdxi_peer_event(peer, PDXI_PEV_FAILED, PDX_EPEER, &cause);
 }
 
 static void peer_connect(struct pdx_peer *peer)
@@ -156,7 +168,7 @@ static void peer_connect(struct pdx_peer *peer)
     peer_arm(peer, limit_ns);
     r = pdxi_control_open(peer, &peer->addrs[peer->step.addr], &peer->control, &why);
     if (r < 0)
-        pdxi_peer_event(peer, PDXI_PEV_FAILED, r, &why);
+        peer_attempt_failed(peer, &why);
 }
 
 static void peer_open_lane(struct pdx_peer *peer, const uint8_t ticket[PDXI_TICKET_LEN])
@@ -290,11 +302,13 @@ static void peer_on_timer(struct pdxi_timer *timer, uint64_t now_ns)
         peer_resolve(peer);
         return;
     }
-    pdxi_error_set(&why, PDX_EPEER, PDX_COST_PEER, "%s does not answer (%s within the time limit)",
-                   peer->address,
+    pdxi_error_set(&why, PDX_EPEER, PDX_COST_PEER,
+                   "%s at %s does not answer: %s within %.3g s (option connect_timeout_ns)",
+                   peer->desc.name, peer->address,
                    peer->step.phase == PDXI_PEER_CONNECTING ? "no TCP connection"
                    : peer->step.phase == PDXI_PEER_READY    ? "no ticket for a data connection"
-                                                            : "connected, but no greeting");
+                                                            : "connected, but no greeting",
+                   (double)peer->attempt_ns / 1e9);
     pdxi_peer_event(peer, PDXI_PEV_LOST, PDX_EPEER, &why);
 }
 
@@ -318,7 +332,7 @@ void pdxi_peer_resolved(struct pdx_peer *peer, uint64_t lookup, const struct pdx
         memcpy(peer->addrs, addrs, (size_t)naddrs * sizeof *addrs);
         pdxi_peer_event(peer, PDXI_PEV_RESOLVED, naddrs, NULL);
     } else {
-        pdxi_peer_event(peer, PDXI_PEV_FAILED, PDX_EPEER, why);
+        peer_attempt_failed(peer, why);
     }
 }
 
@@ -443,7 +457,8 @@ static void peer_on_supersede(struct pdxi_reactor *r, struct pdxi_cmd *cmd)
 
     (void)r;
     pdxi_error_set(&why, PDX_ESTALE, PDX_COST_PEER,
-                   "%s has restarted: a newer incarnation of it was added", peer->desc.name);
+                   "%s has restarted: a newer incarnation of it was added; use that peer",
+                   peer->desc.name);
     pdxi_peer_event(peer, PDXI_PEV_SUPERSEDED, 0, &why);
     pdxi_peer_drop(peer);
 }

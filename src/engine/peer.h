@@ -55,6 +55,7 @@ struct pdx_peer {
     uint64_t lookup;        /* number of the one that is awaited */
     uint64_t up_ns;         /* when the connection came up last */
     uint64_t lane_up_ns;    /* when a lane did */
+    uint64_t attempt_ns;    /* what the timer was set for */
     uint32_t lane_failures; /* in a row */
     bool left;              /* the engine's list */
 

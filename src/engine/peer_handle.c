@@ -59,7 +59,8 @@ static int peer_check_host(const struct pdx_engine *engine, const struct pdxi_en
     }
     return pdxi_refuse(why, PDX_EINVAL,
                        "peer %s is on another host but advertises only loopback (%s); this engine, "
-                       "%s, has %s; set pdx_engine_opts.advertise (and bind) on the peer",
+                       "%s, has %s; bind the peer to an address that this host can reach "
+                       "(pdx_engine_opts.bind, and advertise where it differs)",
                        desc->name, desc->addrs[0], engine->name, engine->advertised);
 }
 

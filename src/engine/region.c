@@ -211,8 +211,10 @@ int pdx_region_deregister(struct pdx_region *region, uint64_t timeout_ns, struct
         if (pdxi_now_ns() >= until_ns)
             return pdxi_refuse(
                 why, PDX_EBUSY,
-                "region %u (%p, %llu bytes) is used by %u transfers or prepared jobs "
-                "of this engine; wait for them, cancel them, or put the prepared jobs",
+                "region %u (%p, %llu bytes) is used by %u transfers, prepared jobs or "
+                "pairs of routes of this engine; wait for them, cancel them, put the prepared "
+                "jobs, "
+                "destroy the routes",
                 region->id, (void *)region->ptr, (unsigned long long)region->len, users);
         pdxi_futex_wait(&region->users, users, until_ns);
     }

@@ -60,23 +60,34 @@ void pdxi_transfer_describe(const struct pdx_transfer_status *t, char *buf, size
                    (unsigned long long)t->id);
 }
 
+/* Durations for people: "310 us", "12.5 ms", "5.00 s". */
+static void status_duration(uint64_t ns, char *buf, size_t cap)
+{
+    if (ns < PDX_MSEC)
+        (void)snprintf(buf, cap, "%.0f us", (double)ns / 1e3);
+    else if (ns < PDX_SEC)
+        (void)snprintf(buf, cap, "%.1f ms", (double)ns / 1e6);
+    else
+        (void)snprintf(buf, cap, "%.2f s", (double)ns / 1e9);
+}
+
 static char *status_make_text(const struct pdx_transfer_status *t, enum pdx_transfer_code code)
 {
     const char *cause = atomic_load_explicit(&t->cause, memory_order_relaxed);
-    double ms =
-        (double)(atomic_load_explicit(&t->completed_ns, memory_order_relaxed) - t->submitted_ns) /
-        1e6;
     struct pdx_peer_info peer;
+    char took[32];
     char what[96];
     char done[32];
     char *text;
 
     pdxi_transfer_describe(t, what, sizeof what);
     status_size(atomic_load_explicit(&t->bytes_done, memory_order_relaxed), done, sizeof done);
+    status_duration(atomic_load_explicit(&t->completed_ns, memory_order_relaxed) - t->submitted_ns,
+                    took, sizeof took);
     pdx_peer_info(t->peer, &peer);
-    if (asprintf(&text, "%s %s %s (%s) %s after %.3g ms%s%s%s%s", what,
+    if (asprintf(&text, "%s %s %s (%s) %s after %s%s%s%s%s", what,
                  t->op == PDX_READ ? "from" : "to", peer.name, peer.address,
-                 pdx_transfer_code_name(code), ms, code == PDX_DONE ? "" : ", ",
+                 pdx_transfer_code_name(code), took, code == PDX_DONE ? "" : ", ",
                  code == PDX_DONE ? "" : done, code == PDX_DONE ? "" : " confirmed: ",
                  code == PDX_DONE ? ""
                  : cause          ? cause

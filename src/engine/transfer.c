@@ -183,8 +183,9 @@ static void transfer_default_cause(const struct pdx_transfer_status *t,
     case PDXI_EV_DEADLINE:
         if (queued)
             (void)snprintf(buf, cap,
-                           "the deadline of %.3g s passed before it could begin (peer %s)", limit_s,
-                           pdx_peer_state_name(pdx_peer_state(t->peer, NULL)));
+                           "the deadline of %.3g s passed while it waited for a connection (peer "
+                           "%s)",
+                           limit_s, pdx_peer_state_name(pdx_peer_state(t->peer, NULL)));
         else
             (void)snprintf(buf, cap,
                            "the deadline of %.3g s passed; %u frames are not answered by the peer",

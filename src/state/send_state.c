@@ -113,6 +113,19 @@ static int state_plan(const struct pdx_route *route, const struct pdx_index_list
     return 0;
 }
 
+/* The components share the id, and with it the record at the target. */
+static int state_check_record(const struct send_batch *b, const struct pdx_submit_opts *opts,
+                              struct pdx_error *why)
+{
+    if (b->sent < 2 || !opts || (!opts->notify && !(opts->flags & PDX_SUBMIT_TRACK)))
+        return 0;
+    return pdxi_refuse(why, PDX_EINVAL,
+                       FAILED "a notification (or PDX_SUBMIT_TRACK) speaks for one transfer, but "
+                              "%llu components are to be sent. Call pdx_notify when all of them "
+                              "are done.",
+                       (unsigned long long)b->sent);
+}
+
 static int state_submit(const struct send_batch *b, size_t n,
                         struct pdx_transfer_status **ret_statuses, struct pdx_error *why)
 {
@@ -142,6 +155,8 @@ int pdx_send_state(struct pdx_route *route, const struct pdx_index_list *src,
                          cap, ncomponents);
     if (rc == 0)
         rc = state_plan(route, src, dst, ncomponents, opts, &b, why);
+    if (rc == 0)
+        rc = state_check_record(&b, opts, why);
     if (rc == 0)
         rc = state_submit(&b, ncomponents, ret_statuses, why);
     if (rc < 0) {

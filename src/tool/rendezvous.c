@@ -82,7 +82,7 @@ static int rendezvous_uint(const json_t *msg, const char *key, uint64_t min, uin
 static int rendezvous_u32(const json_t *msg, const char *key, uint32_t min, uint32_t max,
                           uint32_t *ret, struct pdx_error *why)
 {
-    uint64_t v;
+    uint64_t v = 0;
     int err = rendezvous_uint(msg, key, min, max, &v, why);
 
     if (err == 0)

@@ -118,7 +118,10 @@ int pdxi_sock_listen(const struct pdxi_sockaddr *a, struct pdxi_sockaddr *ret_ad
     if (bind(fd, &a->u.any, a->len) < 0) {
         err = errno;
         (void)close(fd);
-        return pdxi_error_sys(why, err, "cannot bind %s (choose another port, or 0)", text);
+        return pdxi_error_sys(why, err, "cannot bind %s%s", text,
+                              err == EADDRNOTAVAIL ? " (no interface of this host has the address)"
+                              : err == EACCES      ? " (ports below 1024 need a privilege)"
+                                                   : " (choose another port, or 0)");
     }
     if (listen(fd, LISTEN_BACKLOG) < 0 || getsockname(fd, &bound.u.any, &bound.len) < 0) {
         err = errno;

@@ -222,7 +222,7 @@ static int remote_uint(const struct pdxi_value *map, const char *key, uint64_t m
 static int remote_u32(const struct pdxi_value *map, const char *key, uint32_t min, uint32_t max,
                       uint32_t *ret, struct pdx_error *why)
 {
-    uint64_t v;
+    uint64_t v = 0;
     int rc = remote_uint(map, key, min, max, &v, why);
 
     if (rc == 0)

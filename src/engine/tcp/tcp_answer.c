@@ -93,7 +93,7 @@ static void answer_put_err(struct pdxi_batch *b, uint64_t seq, int code, const c
     struct pdxi_frame_err f = {.seq = seq, .code = code};
     uint8_t *buf = pdxi_batch_room(b, ANSWER_ARENA_MIN);
 
-    (void)snprintf(f.text, sizeof f.text, "%s", text);
+    (void)pdxi_text_append(f.text, sizeof f.text, 0, "%s", text);
     pdxi_batch_commit(b, (uint32_t)pdxi_frame_err_encode(buf, &f));
 }
 
