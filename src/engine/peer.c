@@ -38,6 +38,14 @@ void pdxi_peer_drop(struct pdx_peer *peer)
 
 /* ---- state that callers see ------------------------------------------- */
 
+/* What an operator has to see, and what went as asked. */
+static enum pdx_log_level peer_log_level(enum pdx_peer_state was, enum pdx_peer_state now)
+{
+    bool lost = was == PDX_PEER_UP && now == PDX_PEER_CONNECTING;
+
+    return lost || now == PDX_PEER_DOWN || now == PDX_PEER_STALE ? PDX_LOG_WARN : PDX_LOG_INFO;
+}
+
 /* The text is in place before the state is, and sleepers are woken after both. */
 static void peer_show(struct pdx_peer *peer, const struct pdx_error *cause)
 {
@@ -53,11 +61,9 @@ static void peer_show(struct pdx_peer *peer, const struct pdx_error *cause)
     if (was == now)
         return;
     pdxi_futex_wake_all(&peer->state);
-    pdxi_log(&engine->log,
-             now == PDX_PEER_DOWN || now == PDX_PEER_STALE || was == PDX_PEER_UP ? PDX_LOG_WARN
-                                                                                 : PDX_LOG_INFO,
-             "engine %s: peer %s is %s%s%s", engine->name, peer->desc.name,
-             pdx_peer_state_name(now), cause ? ": " : "", cause ? cause->text : "");
+    pdxi_log(&engine->log, peer_log_level(was, now), "engine %s: peer %s is %s%s%s", engine->name,
+             peer->desc.name, pdx_peer_state_name(now), cause ? ": " : "",
+             cause ? cause->text : "");
 }
 
 static void peer_show_address(struct pdx_peer *peer)
