@@ -12,7 +12,7 @@
 #include <string.h>
 
 static char source[1 << 20], destination[1 << 20];
-static struct pdx_error why; /* optional in every call: code, class, cost and a sentence */
+static struct pdx_error why; /* optional in most calls: code, class, cost and a sentence */
 
 static void must(int result)
 {
@@ -69,7 +69,6 @@ int main(void)
     must(pdx_region_deregister(offered, PDX_SEC, &why));
     pdx_engine_destroy(prefill);
     pdx_engine_destroy(decode);
-    /* end */
 
     /* The two pieces have arrived, and nothing else was touched. */
     for (size_t i = 0; i < sizeof(destination); i++) {
@@ -82,3 +81,4 @@ int main(void)
     }
     return 0;
 }
+/* end */

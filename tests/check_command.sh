@@ -70,6 +70,11 @@ for model in DeepSeek-V3.2 Gemma-3-27B gpt-oss-120b Jamba-1.5-Mini Llama-3.1-70B
     out "$model"
 done
 out "73.7 MiB/request"
+run 0 models --tp 16
+out 'tensor "conv_b" of its mamba has 8 groups'
+out "40.0 KiB"
+run 0 models --help
+out "Qwen3NextForCausalLM"
 run 0 models --tp 2 qwen3-next-80b-a3b
 out "conv_q"
 echo '{"architectures": ["LlamaForCausalLM"]}' >"$dir/config.json"

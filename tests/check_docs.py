@@ -6,7 +6,8 @@ A program in a document stands behind a line `<!-- examples/NAME.c -->` and must
 character, what lies between the lines `/* shown */` and `/* end */` of that file, which the tests
 build and run. A C block without such a line is an error. Links to files of the tree must lead
 somewhere, and each `./dev VERB` must exist. The tables of error codes, counters and engine options
-must name exactly what the headers have, with the values and defaults that the library has.
+must name exactly what the headers have, with the values and defaults that the library has; the
+architectures must be those that the command knows.
 
     check_docs.py SOURCE_ROOT SHOW_OPTS
 """
@@ -84,6 +85,13 @@ def error_problems(root):
             yield f"doc/errors.md: {name} is {values[name]} and {classes[name].lower()}"
 
 
+def architecture_problems(root):
+    table = (root / "src/tool/model_arch.c").read_text(encoding="utf-8")
+    documented = rows((root / "doc/command.md").read_text(encoding="utf-8"), "Models")
+    yield from differences("doc/command.md", [name for name, _ in documented],
+                           re.findall(r'^    {"(\w+)", layers_', table, re.M))
+
+
 def counter_problems(root):
     headers = "".join(path.read_text(encoding="utf-8")
                       for path in sorted((root / "include/pdx").glob("*.h")))
@@ -132,7 +140,8 @@ def main(root, show_opts):
         problems += problems_of(path.relative_to(root).as_posix(), text, root, verbs)
     if "<!-- examples/" not in (root / "README.md").read_text(encoding="utf-8"):
         problems.append("README.md: shows no example")
-    problems += [*error_problems(root), *counter_problems(root), *option_problems(root, show_opts)]
+    problems += [*error_problems(root), *counter_problems(root), *architecture_problems(root),
+                 *option_problems(root, show_opts)]
     for problem in problems:
         print(problem)
     print(f"{len(documents)} documents, {len(problems)} problems")

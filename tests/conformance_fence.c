@@ -161,7 +161,7 @@ static void fence_check(struct fence *f, uint64_t cancelled_ns)
         struct pdx_transfer_info info;
 
         pdx_transfer_info(f->st[i], &info);
-        if (info.completed_ns - cancelled_ns < SURE_NS || info.completed_ns < cancelled_ns)
+        if (info.completed_ns < cancelled_ns + SURE_NS)
             ts_assert_bytes(f->view + i * WRITE_LEN, NEW_BYTE, WRITE_LEN);
         pdx_transfer_put(f->st[i]);
     }
@@ -172,7 +172,7 @@ static bool fence_round(struct fence *f, uint64_t *rng)
 {
     uint64_t breaks = fence_breaks(f);
     uint64_t cancelled_ns;
-    bool waited = false;
+    bool waited;
 
     memset(f->view, 0, REGION_LEN);
     fence_submit(f);

@@ -22,6 +22,7 @@ from pathlib import Path
 PATIENCE = 100  # seconds; generous, for machines that do other things as well
 IO = os.environ.get("PDX_TEST_IO", "auto")
 PDX = sys.argv[1]
+ROOT = Path(__file__).resolve().parent.parent
 
 
 class Process:
@@ -198,8 +199,9 @@ def case_corrupt():
         decode.end(1)
         for verdict in json.loads(prefill.out)["verdict"], json.loads(decode.out)["verdict"]:
             for part in ("FAILED: 2 good, 1 bad", "request 1: rank 0, component ", ", tensor ",
-                         ", layer ", ", offset ", ": expected 0x", ", found 0x"):
+                         ", offset ", ": expected 0x", ", found 0x"):
                 expect(part in verdict, f"{part!r} is not in {verdict!r}")
+            expect((", layer " in verdict) == ("component aux" not in verdict), verdict)
 
 
 def broken_by(what):
@@ -269,7 +271,7 @@ def case_nonsense():
     prefill.end(1).said("but 2 requests and")
     decode.end(0)
     prefill, decode = skimmed(lambda summary: {**summary, "requests": 1})
-    prefill.end(1).said("decode compared 1 requests")
+    prefill.end(1).said("decode compared 1 request and")
     decode.end(0)
     # A decode that is none.
     server = socket.create_server(("127.0.0.1", 0))
@@ -394,6 +396,20 @@ def case_refused_by_decode():
         decode = Decode(*decode_args)
         Prefill(decode.address, *small("gpt-oss-120b", 100, 1), *args).end(2).said(part)
         decode.end(2).said(part)
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder) / "own-model.json"
+        config.write_text((ROOT / "presets/gpt-oss-120b.json").read_text())
+        for args, status in ([], 2), (["--model", str(config)], 0):
+            decode = Decode(*args)
+            prefill = Prefill(decode.address, *small(str(config), 100, 1)).end(status)
+            decode.end(status)
+            if status:
+                prefill.said('does not know prefill\'s model "own-model"', "--model and the same")
+    # The engine's port in place of the rendezvous.
+    server = socket.create_server(("127.0.0.1", 0))
+    prefill = Prefill("127.0.0.1:%d" % server.getsockname()[1], *small("gpt-oss-120b", 100, 1))
+    server.accept()[0].close()
+    prefill.end(1).said("may be the port of decode's engine", "listening on")
 
 
 def case_demo():

@@ -341,16 +341,16 @@ static void test_tp_size_that_does_not_divide_is_refused(void **state)
 {
     (void)state;
     check_tp("Llama-3.1-70B", 3,
-             "TP size 3 cannot split Llama-3.1-70B: tensor \"k\" of its KV cache has 8 units; the "
+             "TP size 3 cannot split Llama-3.1-70B: tensor \"k\" of its KV cache has 8 heads; the "
              "size must divide that number or be a multiple of it");
     check_tp("Llama-3.1-70B", 12,
-             "TP size 12 cannot split Llama-3.1-70B: tensor \"k\" of its KV cache has 8 units; the "
+             "TP size 12 cannot split Llama-3.1-70B: tensor \"k\" of its KV cache has 8 heads; the "
              "size must divide that number or be a multiple of it");
     check_tp("Llama-3.1-70B", 0, "TP size 0 cannot split Llama-3.1-70B; it must be at least 1");
     /* KV heads may be copied, a request's state may not */
     check_tp("Qwen3-Next-80B-A3B", 32,
              "TP size 32 cannot split Qwen3-Next-80B-A3B: tensor \"conv_q\" of its mamba has 16 "
-             "units; the size must divide that number");
+             "heads; the size must divide that number");
 }
 
 /* ---- What can be wrong ---- */

@@ -233,6 +233,13 @@ static void test_rank_names_the_byte_that_is_wrong(void **state)
     assert_false(tool_rank_verify(&r, 5, 6, &pl, &bytes, text, sizeof text));
     assert_non_null(strstr(text, "nothing was written there"));
 
+    /* An aux buffer belongs to no layer. */
+    tool_rank_fill(&r, 5, 6, &pl);
+    tool_pool_at(&r.pools[2], 0, pl.items[2][0])[9] ^= 1;
+    assert_false(tool_rank_verify(&r, 5, 6, &pl, &bytes, text, sizeof text));
+    assert_non_null(strstr(text, "component aux, tensor "));
+    assert_null(strstr(text, "layer"));
+
     /* Right bytes of another request, or at another place of the request, are wrong. */
     tool_rank_fill(&r, 5, 7, &pl);
     assert_false(tool_rank_verify(&r, 5, 6, &pl, &bytes, text, sizeof text));

@@ -21,7 +21,8 @@
  *  - A terminal code comes exactly once, never changes, and means quiet:
  *    nothing in pdx or a network card touches the memory for it any more.
  *    The reservation for a target that does not run, or cannot be reached, for
- *    longer than three times drain_ns is in doc/semantics.md.
+ *    longer than twice drain_ns, or that is given up as a peer, is in
+ *    doc/semantics.md.
  *  - Every transfer has a deadline.
  */
 #ifndef PDX_TRANSFER_H

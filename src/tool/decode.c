@@ -67,13 +67,14 @@ static void decode_verdict(const struct tool_receiver *r, char *text, size_t cap
     char size[TOOL_TEXT_MAX], count[TOOL_TEXT_MAX];
 
     if (r->failure[0])
-        (void)snprintf(text, cap, "FAILED: %llu good, %llu bad requests: %s",
-                       (unsigned long long)r->requests, (unsigned long long)r->failed, r->failure);
+        (void)snprintf(text, cap, "FAILED: %llu good, %llu bad request%s: %s",
+                       (unsigned long long)r->requests, (unsigned long long)r->failed,
+                       tool_text_plural(r->failed), r->failure);
     else
         (void)snprintf(text, cap,
-                       "OK: %llu requests, %s, every byte verified, %s guard pages untouched",
-                       (unsigned long long)r->requests, tool_text_size(size, r->bytes),
-                       tool_text_count(count, r->guards));
+                       "OK: %llu request%s, %s, every byte verified, %s guard pages untouched",
+                       (unsigned long long)r->requests, tool_text_plural(r->requests),
+                       tool_text_size(size, r->bytes), tool_text_count(count, r->guards));
 }
 
 static void decode_print(const struct tool_receiver *r, const char *verdict)
@@ -84,12 +85,12 @@ static void decode_print(const struct tool_receiver *r, const char *verdict)
     pdx_engine_info(r->engine, &info);
     (void)printf("pdx decode: %s, TP %u from TP %u, %s\n"
                  "  engine %s (%s), shared by the ranks, data at %s\n"
-                 "  pools: %s per rank, %u requests at a time, each up to %u tokens\n"
+                 "  pools: %s per rank, %u request%s at a time, each up to %u tokens\n"
                  "  %s compared and poisoned again in %s\n\n%s\n",
                  r->model.name, r->hello.tp[1], r->hello.tp[0], r->link.peer, info.io,
                  info.io_reason, info.advertised, tool_text_size(pools, r->sizing.bytes),
-                 r->sizing.inflight, r->sizing.max_tokens, tool_text_size(bytes, r->bytes),
-                 tool_text_duration(time, r->busy_ns), verdict);
+                 r->sizing.inflight, tool_text_plural(r->sizing.inflight), r->sizing.max_tokens,
+                 tool_text_size(bytes, r->bytes), tool_text_duration(time, r->busy_ns), verdict);
 }
 
 static void decode_print_json(const struct tool_receiver *r, const char *verdict)

@@ -263,12 +263,11 @@ static int tensors_check_tp(const struct tool_model *m, const char *of,
 
         if (tensor_splits(t, tp, copies))
             continue;
-        return tool_refuse(
-            why, PDX_EINVAL,
-            "TP size %u cannot split %s: tensor \"%s\" of its %s has %llu units; the "
-            "size must divide that number%s",
-            tp, m->name, t->name, of, (unsigned long long)t->units,
-            copies ? " or be a multiple of it" : "");
+        return tool_refuse(why, PDX_EINVAL,
+                           "TP size %u cannot split %s: tensor \"%s\" of its %s has %llu %s; the "
+                           "size must divide that number%s",
+                           tp, m->name, t->name, of, (unsigned long long)t->units, t->unit,
+                           copies ? " or be a multiple of it" : "");
     }
     return 0;
 }

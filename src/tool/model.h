@@ -19,6 +19,7 @@ struct tool_tensor {
     uint64_t rows;     /* in front of the split axis: tokens of a page; 1 for most states */
     uint64_t units;    /* length of the axis that TP splits, unsplit model */
     uint64_t unit_len; /* bytes */
+    const char *unit;  /* what one is called, for sentences: "heads" */
     bool replicated;   /* every TP rank holds all units (MLA latent, DSA index) */
     uint32_t ngroups;  /* blocks of the split axis that are split each for itself; 0: one */
     uint64_t groups[4];

@@ -48,12 +48,12 @@ struct arch {
 };
 
 static void shape_add(struct tool_layer_shape *shape, const char *name, uint64_t rows,
-                      uint64_t units, uint64_t unit_len, bool replicated)
+                      uint64_t units, const char *unit, uint64_t unit_len, bool replicated)
 {
     struct tool_tensor *t = &shape->tensors[shape->n++];
 
     *t = (struct tool_tensor){
-        .rows = rows, .units = units, .unit_len = unit_len, .replicated = replicated};
+        .rows = rows, .units = units, .unit_len = unit_len, .unit = unit, .replicated = replicated};
     (void)snprintf(t->name, sizeof t->name, "%s", name);
 }
 
@@ -187,8 +187,10 @@ static int kv_heads(const struct tool_config *c, uint32_t head_dim, struct tool_
     if (r < 0)
         return r;
     s->kv_kind = PDX_KV_MHA;
-    shape_add(&s->kv, "k", s->page_size, s->kv_heads, (uint64_t)head_dim * s->dtype_len, false);
-    shape_add(&s->kv, "v", s->page_size, s->kv_heads, (uint64_t)head_dim * s->dtype_len, false);
+    shape_add(&s->kv, "k", s->page_size, s->kv_heads, "heads", (uint64_t)head_dim * s->dtype_len,
+              false);
+    shape_add(&s->kv, "v", s->page_size, s->kv_heads, "heads", (uint64_t)head_dim * s->dtype_len,
+              false);
     return 0;
 }
 
@@ -248,7 +250,7 @@ static int kv_mla(const struct tool_config *c, struct tool_arch_shape *s, struct
     if (r < 0)
         return r;
     s->kv_kind = PDX_KV_MLA;
-    shape_add(&s->kv, "latent", s->page_size, 1, (uint64_t)(rank + rope) * s->dtype_len,
+    shape_add(&s->kv, "latent", s->page_size, 1, "latents", (uint64_t)(rank + rope) * s->dtype_len,
               REPLICATED);
     return 0;
 }
@@ -266,7 +268,7 @@ static int index_dsa(const struct tool_config *c, struct tool_arch_shape *s, str
                            "values that share one scale",
                            c->name, dim, INDEX_BLOCK);
     /* All values of the page come first, then all scales: the page is one row. */
-    shape_add(&s->index, "index_k", 1, 1,
+    shape_add(&s->index, "index_k", 1, 1, "indices",
               (uint64_t)s->page_size * (dim + dim / INDEX_BLOCK * FP32_LEN), REPLICATED);
     return 0;
 }
@@ -291,10 +293,11 @@ static int state_delta_net(const struct tool_config *c, struct tool_arch_shape *
     if (r < 0)
         return r;
     conv_len = (uint64_t)(kernel - 1) * s->dtype_len;
-    shape_add(&s->state, "conv_q", 1, key_heads, key_dim * conv_len, false);
-    shape_add(&s->state, "conv_k", 1, key_heads, key_dim * conv_len, false);
-    shape_add(&s->state, "conv_v", 1, value_heads, value_dim * conv_len, false);
-    shape_add(&s->state, "ssm", 1, value_heads, (uint64_t)value_dim * key_dim * FP32_LEN, false);
+    shape_add(&s->state, "conv_q", 1, key_heads, "heads", key_dim * conv_len, false);
+    shape_add(&s->state, "conv_k", 1, key_heads, "heads", key_dim * conv_len, false);
+    shape_add(&s->state, "conv_v", 1, value_heads, "heads", value_dim * conv_len, false);
+    shape_add(&s->state, "ssm", 1, value_heads, "heads", (uint64_t)value_dim * key_dim * FP32_LEN,
+              false);
     return 0;
 }
 
@@ -316,10 +319,10 @@ static int state_mamba2(const struct tool_config *c, struct tool_arch_shape *s,
     if (r < 0)
         return r;
     conv_len = (uint64_t)(kernel - 1) * s->dtype_len;
-    shape_add(&s->state, "conv_x", 1, heads, dim * conv_len, false);
-    shape_add(&s->state, "conv_b", 1, groups, state * conv_len, false);
-    shape_add(&s->state, "conv_c", 1, groups, state * conv_len, false);
-    shape_add(&s->state, "ssm", 1, heads, (uint64_t)dim * state * FP32_LEN, false);
+    shape_add(&s->state, "conv_x", 1, heads, "heads", dim * conv_len, false);
+    shape_add(&s->state, "conv_b", 1, groups, "groups", state * conv_len, false);
+    shape_add(&s->state, "conv_c", 1, groups, "groups", state * conv_len, false);
+    shape_add(&s->state, "ssm", 1, heads, "heads", (uint64_t)dim * state * FP32_LEN, false);
     return 0;
 }
 
@@ -339,8 +342,9 @@ static int state_mamba1(const struct tool_config *c, struct tool_arch_shape *s,
     if (r < 0)
         return r;
     inner = (uint64_t)hidden * expand;
-    shape_add(&s->state, "conv", 1, inner, (uint64_t)(kernel - 1) * s->dtype_len, false);
-    shape_add(&s->state, "ssm", 1, inner, (uint64_t)state * FP32_LEN, false);
+    shape_add(&s->state, "conv", 1, inner, "channels", (uint64_t)(kernel - 1) * s->dtype_len,
+              false);
+    shape_add(&s->state, "ssm", 1, inner, "channels", (uint64_t)state * FP32_LEN, false);
     return 0;
 }
 
@@ -362,6 +366,11 @@ static const struct arch arch_table[] = {
 };
 
 #define NARCHS (sizeof arch_table / sizeof arch_table[0])
+
+const char *tool_arch_name(size_t i)
+{
+    return i < NARCHS ? arch_table[i].name : NULL;
+}
 
 static int arch_find(const struct tool_config *c, const struct arch **ret, struct pdx_error *why)
 {

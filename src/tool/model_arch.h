@@ -46,4 +46,7 @@ struct tool_arch_shape {
 int tool_arch_read(struct tool_config *c, uint32_t page_size, struct tool_arch_shape *ret,
                    struct pdx_error *why);
 
+/* The i-th known architecture, or NULL behind the last. */
+const char *tool_arch_name(size_t i);
+
 #endif

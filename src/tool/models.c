@@ -6,9 +6,14 @@
 #include "tool/args.h"
 #include "tool/commands.h"
 #include "tool/model.h"
+#include "tool/model_arch.h"
 #include "tool/table.h"
 
-#define MODELS_MAX 64 /* operands */
+#include <string.h>
+
+#define MODELS_MAX     64   /* operands */
+#define MODELS_PURPOSE 1024 /* bytes of --help */
+#define MODELS_HEADS   "model|>layers|KV|>KV layers|>per token|state|>state layers|>size|"
 
 /* Tensors of one name follow each other; how many there are from position i on. */
 static size_t models_run(const struct tool_tensor *tensors, size_t n, size_t i)
@@ -58,8 +63,9 @@ static void models_row(struct tool_table *t, const struct tool_model *m, uint32_
         tool_table_cell(t, "%s", c->type);
         tool_table_cell(t, "%zu", models_run(c->tensors, c->ntensors, 0));
         models_size_cell(t, m, c, tp);
+        tool_table_cell(t, "%s", "");
     }
-    for (int none = 0; m->ncomponents == 0 && none < 3; none++)
+    for (int none = 0; m->ncomponents == 0 && none < 4; none++)
         tool_table_cell(t, "%s", none == 0 ? "-" : "");
 }
 
@@ -101,6 +107,37 @@ static int models_print_tensors(const struct tool_model *m, uint32_t tp)
     return r;
 }
 
+/* A model that this TP size cannot split has the reason in place of numbers. */
+static void models_refused_row(struct tool_table *t, const struct tool_model *m, const char *text)
+{
+    const char *reason = strstr(text, ": "); /* behind the size and the name */
+
+    tool_table_cell(t, "%s", m->name);
+    tool_table_cell(t, "%u", m->nlayers);
+    tool_table_cell(t, "%s", m->kv_kind == PDX_KV_MLA ? "MLA" : "MHA");
+    for (int none = 0; none < 5; none++)
+        tool_table_cell(t, "-");
+    tool_table_cell(t, "%s", reason ? reason + 2 : text);
+}
+
+static int models_all(uint64_t page_size, uint64_t tp, struct tool_table *t, struct pdx_error *why)
+{
+    for (size_t i = 0; tool_preset_names[i]; i++) {
+        struct tool_model m;
+        int r = tool_model_load(tool_preset_names[i], (uint32_t)page_size, &m, why);
+
+        if (r < 0)
+            return r;
+        if (tool_model_check_tp(&m, (uint32_t)tp, why) == 0)
+            models_row(t, &m, (uint32_t)tp);
+        else
+            models_refused_row(t, &m, why->text);
+        tool_model_fini(&m);
+    }
+    (void)printf("Presets, per rank of %u:\n\n", (unsigned)tp);
+    return tool_table_print(t, 2, stdout);
+}
+
 /* Reads one model and adds its row. */
 static int models_load(const char *name, uint64_t page_size, uint64_t tp, struct tool_table *t,
                        struct tool_model *m, struct pdx_error *why)
@@ -116,20 +153,6 @@ static int models_load(const char *name, uint64_t page_size, uint64_t tp, struct
     }
     models_row(t, m, (uint32_t)tp);
     return 0;
-}
-
-static int models_all(uint64_t page_size, uint64_t tp, struct tool_table *t, struct pdx_error *why)
-{
-    for (size_t i = 0; tool_preset_names[i]; i++) {
-        struct tool_model m;
-        int r = models_load(tool_preset_names[i], page_size, tp, t, &m, why);
-
-        if (r < 0)
-            return r;
-        tool_model_fini(&m);
-    }
-    (void)printf("Presets, per rank of %u:\n\n", (unsigned)tp);
-    return tool_table_print(t, 2, stdout);
 }
 
 static int models_named(char **names, size_t n, uint64_t page_size, uint64_t tp,
@@ -153,9 +176,24 @@ static int models_named(char **names, size_t n, uint64_t page_size, uint64_t tp,
     return r;
 }
 
+/* With the architectures, two a line. */
+static void models_purpose(char text[MODELS_PURPOSE])
+{
+    size_t len = (size_t)snprintf(
+        text, MODELS_PURPOSE,
+        "Shows what models keep per token and per request: the presets, or each MODEL\n"
+        "(a preset's name, or the path of a Hugging Face config.json) with its tensors.\n\n"
+        "A config.json may be of one of these architectures:");
+
+    for (size_t i = 0; tool_arch_name(i) && len < MODELS_PURPOSE; i++)
+        len += (size_t)snprintf(text + len, MODELS_PURPOSE - len, "%s%s%s", i ? "," : "",
+                                i % 2 ? " " : "\n  ", tool_arch_name(i));
+}
+
 int tool_models_main(int argc, char **argv)
 {
     uint64_t page_size = 64, tp = 1;
+    char purpose[MODELS_PURPOSE];
     const struct tool_arg args[] = {
         {.name = "page-size",
          .kind = TOOL_ARG_UINT,
@@ -174,8 +212,7 @@ int tool_models_main(int argc, char **argv)
     const struct tool_command cmd = {
         .name = "models",
         .synopsis = "[options] [MODEL...]",
-        .purpose = "Shows what models keep per token and per request: the presets, or each MODEL\n"
-                   "(a preset's name, or the path of a Hugging Face config.json) with its tensors.",
+        .purpose = purpose,
         .args = args,
         .nargs = sizeof args / sizeof args[0],
         .operand = "MODEL",
@@ -185,9 +222,10 @@ int tool_models_main(int argc, char **argv)
     struct tool_table t;
     int first, status, r;
 
+    models_purpose(purpose);
     if (!tool_args_begin(&cmd, argc, argv, &first, &status))
         return status;
-    tool_table_init(&t, "model|>layers|KV|>KV layers|>per token|state|>state layers|>size");
+    tool_table_init(&t, MODELS_HEADS);
     if (first == argc)
         r = models_all(page_size, tp, &t, &why);
     else

@@ -297,16 +297,20 @@ bool tool_pool_verify(struct tool_pool *p, uint64_t seed, uint64_t request, stru
 
 void tool_fault_text(const struct tool_pool *p, const struct tool_fault *f, char *buf, size_t cap)
 {
+    char layer[24] = "";
+
     if (!f->tensor) {
         (void)snprintf(buf, cap,
                        "%s pool, between two tensors, offset %llu: expected 0x%02x, found 0x%02x",
                        p->name, (unsigned long long)f->off, f->want, f->got);
         return;
     }
+    if (f->tensor->layer >= 0) /* aux has none */
+        (void)snprintf(layer, sizeof layer, ", layer %d", (int)f->tensor->layer);
     (void)snprintf(buf, cap,
-                   "component %s, tensor %s, layer %d, %s %lld (number %llu of the request), "
+                   "component %s, tensor %s%s, %s %lld (number %llu of the request), "
                    "offset %llu: expected 0x%02x, found 0x%02x%s",
-                   p->name, f->tensor->name, (int)f->tensor->layer, p->slots ? "slot" : "page",
-                   (long long)f->item, (unsigned long long)f->ordinal, (unsigned long long)f->off,
-                   f->want, f->got, f->poison ? " (nothing was written there)" : "");
+                   p->name, f->tensor->name, layer, p->slots ? "slot" : "page", (long long)f->item,
+                   (unsigned long long)f->ordinal, (unsigned long long)f->off, f->want, f->got,
+                   f->poison ? " (nothing was written there)" : "");
 }

@@ -41,7 +41,9 @@ static bool prefill_args(struct prefill_opts *o, int argc, char **argv, int *ret
         {"page-size", 0, TOOL_ARG_UINT, &o->page_size, 1, 65536, "TOKENS", "tokens per page (64)"},
         {"tp", 't', TOOL_ARG_PAIR, s->tp, 1, TOOL_TP_MAX, "P:D",
          "tensor-parallel sizes of prefill and decode (1:1)"},
-        {"trace", 0, TOOL_ARG_STRING, &o->trace, 0, 0, "FILE", "requests to play, one JSON a line"},
+        {"trace", 0, TOOL_ARG_STRING, &o->trace, 0, 0, "FILE",
+         "requests to play, one JSON object a line: timestamp (ms),\n"
+         "input_length, output_length (not used)"},
         {"generate", 'g', TOOL_ARG_UINT, &o->generate, 1, 1000000, "N",
          "make up N requests instead (the default, 16)"},
         {"mean-tokens", 0, TOOL_ARG_UINT, &o->mean_tokens, 1, 1u << 24, "N",
@@ -112,8 +114,9 @@ static int prefill_open(struct prefill_opts *o, struct tool_sender *s, struct pd
     if (err == 0 && trace.n == 0)
         err = tool_refuse(why, PDX_EINVAL, "%s has no requests", o->trace);
     if (err == 0 && o->sender.corrupt != TOOL_CORRUPT_NONE && o->sender.corrupt >= trace.n)
-        err = tool_refuse(why, PDX_EINVAL, "--corrupt %llu: there are only %zu requests",
-                          (unsigned long long)o->sender.corrupt, trace.n);
+        err =
+            tool_refuse(why, PDX_EINVAL, "--corrupt %llu: the trace has only %zu request%s",
+                        (unsigned long long)o->sender.corrupt, trace.n, tool_text_plural(trace.n));
     if (err == 0)
         return tool_sender_open(s, &o->sender, &model, &trace, why);
     tool_trace_fini(&trace);
@@ -126,14 +129,15 @@ static void prefill_verdict(const struct tool_sender *s, char *text, size_t cap)
     char size[TOOL_TEXT_MAX], count[TOOL_TEXT_MAX];
 
     if (s->failure[0])
-        (void)snprintf(text, cap, "FAILED: %llu good, %llu bad of %zu requests: %s",
+        (void)snprintf(text, cap, "FAILED: %llu good, %llu bad of %zu request%s: %s",
                        (unsigned long long)s->summary.requests,
-                       (unsigned long long)s->summary.failed, s->trace.n, s->failure);
+                       (unsigned long long)s->summary.failed, s->trace.n,
+                       tool_text_plural(s->trace.n), s->failure);
     else
         (void)snprintf(
-            text, cap, "OK: %llu requests, %s, every byte verified, %s guard pages untouched",
-            (unsigned long long)s->summary.requests, tool_text_size(size, s->summary.bytes),
-            tool_text_count(count, s->summary.guards));
+            text, cap, "OK: %llu request%s, %s, every byte verified, %s guard pages untouched",
+            (unsigned long long)s->summary.requests, tool_text_plural(s->summary.requests),
+            tool_text_size(size, s->summary.bytes), tool_text_count(count, s->summary.guards));
 }
 
 static void prefill_print(struct tool_sender *s, const char *verdict)

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define RECEIVER_HELLO (PDX_SEC * 10)
 
@@ -41,11 +42,14 @@ static int receiver_hear(struct tool_receiver *r, struct pdx_error *why)
     return got;
 }
 
-static bool receiver_is_file(const char *model)
+/* What prefill says opens no file here. */
+static bool receiver_knows(const char *model)
 {
-    size_t len = strlen(model);
-
-    return strchr(model, '/') || (len > 5 && strcmp(model + len - 5, ".json") == 0);
+    for (size_t i = 0; tool_preset_names[i]; i++) {
+        if (strcasecmp(model, tool_preset_names[i]) == 0)
+            return true;
+    }
+    return false;
 }
 
 static int receiver_load_model(struct tool_receiver *r, struct pdx_error *why)
@@ -53,9 +57,10 @@ static int receiver_load_model(struct tool_receiver *r, struct pdx_error *why)
     const char *name = r->opts.model ? r->opts.model : r->hello.model;
     int err;
 
-    if (!r->opts.model && receiver_is_file(name))
+    if (!r->opts.model && !receiver_knows(name))
         return tool_refuse(why, PDX_EINVAL,
-                           "prefill uses the model file %s; give decode its own copy with --model",
+                           "decode does not know prefill's model \"%s\": start pdx decode with "
+                           "--model and the same config.json",
                            name);
     err = tool_model_load(name, r->hello.page_size, &r->model, why);
     if (err == 0 && tool_shape(&r->model) != r->hello.shape)

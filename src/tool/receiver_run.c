@@ -172,8 +172,9 @@ static void receiver_show(struct tool_receiver *r)
     char size[TOOL_TEXT_MAX];
 
     if (tool_progress_due(&r->progress, pdxi_now_ns()))
-        tool_progress_line(&r->progress, "%llu requests compared, %s, %llu bad",
+        tool_progress_line(&r->progress, "%llu request%s compared, %s, %llu bad",
                            (unsigned long long)(r->requests + r->failed),
+                           tool_text_plural(r->requests + r->failed),
                            tool_text_size(size, r->bytes), (unsigned long long)r->failed);
 }
 

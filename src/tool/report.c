@@ -162,6 +162,22 @@ static double report_rate(uint64_t bytes, uint64_t ns)
     return ns ? (double)bytes * 1e9 / (double)ns : 0;
 }
 
+/* Where nothing has finished there is no number. */
+static const char *report_text_rate(char *buf, uint64_t bytes, uint64_t ns)
+{
+    return bytes && ns ? tool_text_rate(buf, report_rate(bytes, ns)) : "-";
+}
+
+static void report_latency_cell(struct tool_table *t, struct tool_tally *p, double q)
+{
+    char text[TOOL_TEXT_MAX];
+
+    tool_table_cell(t, "%s",
+                    p->nsamples
+                        ? tool_text_duration(text, tool_samples_latency(p->samples, p->nsamples, q))
+                        : "-");
+}
+
 static void report_row(struct tool_table *t, struct tool_tally *p)
 {
     char text[TOOL_TEXT_MAX];
@@ -170,13 +186,10 @@ static void report_row(struct tool_table *t, struct tool_tally *p)
     tool_table_cell(t, "%s", tool_text_count(text, p->transfers));
     tool_table_cell(t, "%s", tool_text_size(text, p->bytes));
     tool_table_cell(t, "%s", tool_text_count(text, p->segments));
-    tool_table_cell(
-        t, "%s",
-        tool_text_rate(text, report_rate(p->bytes, tool_samples_busy(p->samples, p->nsamples))));
     tool_table_cell(t, "%s",
-                    tool_text_duration(text, tool_samples_latency(p->samples, p->nsamples, 0.5)));
-    tool_table_cell(t, "%s",
-                    tool_text_duration(text, tool_samples_latency(p->samples, p->nsamples, 0.99)));
+                    report_text_rate(text, p->bytes, tool_samples_busy(p->samples, p->nsamples)));
+    report_latency_cell(t, p, 0.5);
+    report_latency_cell(t, p, 0.99);
 }
 
 static void report_print_pools(struct tool_report *r, FILE *out)
@@ -198,7 +211,7 @@ static void report_print_pools(struct tool_report *r, FILE *out)
     tool_table_cell(&t, "%s", tool_text_count(text, transfers));
     tool_table_cell(&t, "%s", tool_text_size(text, bytes));
     tool_table_cell(&t, "%s", tool_text_count(text, segments));
-    tool_table_cell(&t, "%s", tool_text_rate(text, report_rate(bytes, report_busy(r))));
+    tool_table_cell(&t, "%s", report_text_rate(text, bytes, report_busy(r)));
     tool_table_cell(&t, "%s", "");
     tool_table_cell(&t, "%s", "");
     (void)tool_table_print(&t, 2, out);
@@ -211,12 +224,12 @@ void tool_report_print(struct tool_report *r, FILE *out)
 
     report_print_pools(r, out);
     (void)fprintf(out,
-                  "\n  %llu requests, %s tokens in %s; with filling and comparing %s\n"
+                  "\n  %llu request%s, %s tokens in %s; with filling and comparing %s\n"
                   "  rate: bytes over the time in which at least one of these transfers was under "
                   "way\n",
-                  (unsigned long long)r->requests, tool_text_count(c, r->tokens),
-                  tool_text_duration(a, r->ended_ns - r->began_ns),
-                  tool_text_rate(b, report_rate(tool_report_bytes(r), r->ended_ns - r->began_ns)));
+                  (unsigned long long)r->requests, tool_text_plural(r->requests),
+                  tool_text_count(c, r->tokens), tool_text_duration(a, r->ended_ns - r->began_ns),
+                  report_text_rate(b, tool_report_bytes(r), r->ended_ns - r->began_ns));
     for (size_t i = 0; i < r->nlanes; i++)
         (void)fprintf(out, "  lane %s: %s, %s\n", r->lanes[i].name,
                       r->lanes[i].bytes_out ? tool_text_size(a, r->lanes[i].bytes_out) : "not used",

@@ -156,6 +156,11 @@ static int sender_greet(struct tool_sender *s, struct pdx_error *why)
     err = tool_link_send(&s->link, tool_hello_encode(&h), why);
     if (err == 0)
         err = tool_sender_expect(s, TOOL_OP_OFFER, SENDER_OFFER, &msg, why);
+    if (err == PDX_EPEER)
+        return tool_refuse(why, err,
+                           "%s; this may be the port of decode's engine: give --connect the one "
+                           "that decode printed (\"listening on\")",
+                           why->text);
     if (err < 0)
         return err;
     err = tool_offer_decode(msg, &s->offer, why);

@@ -201,10 +201,11 @@ static void sender_check_summary(struct tool_sender *s)
                        m->text[0] ? m->text : "decode does not say why");
     else if (m->requests != s->report.requests || m->bytes != bytes)
         (void)snprintf(s->failure, sizeof s->failure,
-                       "decode compared %llu requests and %llu bytes, but %llu requests and %llu "
+                       "decode compared %llu request%s and %llu bytes, but %llu request%s and %llu "
                        "bytes were sent",
-                       (unsigned long long)m->requests, (unsigned long long)m->bytes,
-                       (unsigned long long)s->report.requests, (unsigned long long)bytes);
+                       (unsigned long long)m->requests, tool_text_plural(m->requests),
+                       (unsigned long long)m->bytes, (unsigned long long)s->report.requests,
+                       tool_text_plural(s->report.requests), (unsigned long long)bytes);
 }
 
 /* Asks decode for its summary. */

@@ -121,9 +121,11 @@ static bool table_is_rule(const struct tool_table *t, char *const *row)
 
 int tool_table_print(struct tool_table *t, unsigned indent, FILE *out)
 {
-    size_t widths[TOOL_TABLE_COLS] = {0};
+    size_t widths[TOOL_TABLE_COLS] = {0}, ruled = t->ncols;
 
     t->fill = 0;
+    if (t->nrows > 0 && t->cells[t->ncols - 1] && !t->cells[t->ncols - 1][0])
+        ruled--; /* remarks, which have no head */
     for (size_t i = 0; i < t->nrows * t->ncols; i++) {
         size_t len = t->cells[i] ? strlen(t->cells[i]) : 0;
 
@@ -134,11 +136,11 @@ int tool_table_print(struct tool_table *t, unsigned indent, FILE *out)
         char *const *row = &t->cells[r * t->ncols];
 
         if (table_is_rule(t, row))
-            table_print_rule(widths, t->ncols, indent, out);
+            table_print_rule(widths, ruled, indent, out);
         else
             table_print_row(t, row, widths, indent, out);
         if (r == 0)
-            table_print_rule(widths, t->ncols, indent, out);
+            table_print_rule(widths, ruled, indent, out);
     }
     return t->failed ? PDX_ENOMEM : 0;
 }

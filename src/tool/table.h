@@ -25,7 +25,8 @@ struct tool_table {
 };
 
 /* Columns are separated by '|' in `heads`; a head that begins with '>' is right-aligned:
- * "component|>bytes|>segments". At most TOOL_TABLE_COLS. */
+ * "component|>bytes|>segments". At most TOOL_TABLE_COLS. Rules do not reach under a last column
+ * whose head is empty. */
 void tool_table_init(struct tool_table *t, const char *heads);
 void tool_table_fini(struct tool_table *t);
 
@@ -39,6 +40,12 @@ void tool_table_rule(struct tool_table *t);
 int tool_table_print(struct tool_table *t, unsigned indent, FILE *out);
 
 #define TOOL_TEXT_MAX 32
+
+/* "1 request", "2 requests". */
+static inline const char *tool_text_plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
 
 /* Each writes to buf (TOOL_TEXT_MAX bytes) and returns it. Three significant digits at least. */
 const char *tool_text_size(char buf[TOOL_TEXT_MAX], uint64_t bytes);  /* "12.0 KiB", binary */
