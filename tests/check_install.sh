@@ -52,7 +52,8 @@ expect_version() {
 
 # shellcheck disable=SC2046  # pkg-config prints words
 "$cc" -std=c17 -Wall -Wextra -Werror -o "$work/shared" "$work/user.c" $(pkg-config --cflags --libs pdx)
-LD_LIBRARY_PATH=$lib ldd "$work/shared" | grep -q "libpdx.so.* => $lib/"
+# Not grep -q: it would leave before ldd has said all, which then dies of the broken pipe.
+LD_LIBRARY_PATH=$lib ldd "$work/shared" | grep "libpdx.so.* => $lib/" >/dev/null
 LD_LIBRARY_PATH=$lib expect_version "$work/shared"
 
 # The command finds the library next to it, without LD_LIBRARY_PATH.
