@@ -22,9 +22,9 @@ struct pdxi_mpsc {
 /* Stands on top of a closed queue. */
 #define PDXI_MPSC_CLOSED ((struct pdxi_mpsc_node *)1)
 
-/* Any thread. Pushes entries that are linked already, `newest` to `oldest` by `next`, all at once. Returns
- * false, having done nothing, when the queue is closed. The sequentially consistent order is what the
- * doorbell relies on. */
+/* Any thread. Pushes entries that are linked already, `newest` to `oldest` by `next`, all at once.
+ * Returns false, having done nothing, when the queue is closed. The sequentially consistent order
+ * is what the doorbell relies on. */
 static inline bool pdxi_mpsc_push_chain(struct pdxi_mpsc *q, struct pdxi_mpsc_node *newest,
                                         struct pdxi_mpsc_node *oldest)
 {
