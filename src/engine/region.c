@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/futex.h"
+#include "base/secret.h"
 #include "engine/engine.h"
 #include "engine/mem/mem.h"
 #include "engine/session.h"
@@ -99,15 +100,6 @@ bool pdxi_region_offered(const struct pdx_region *region, uint32_t generation)
            atomic_load_explicit(&region->generation, memory_order_acquire) == generation;
 }
 
-static bool key_equal(const uint8_t *a, const uint8_t *b)
-{
-    unsigned diff = 0;
-
-    for (int i = 0; i < PDX_KEY_LEN; i++)
-        diff |= (unsigned)(a[i] ^ b[i]);
-    return diff == 0;
-}
-
 struct pdx_region *pdxi_region_find(struct pdx_engine *engine, uint32_t id, uint32_t generation,
                                     const uint8_t key[PDX_KEY_LEN], uint32_t right,
                                     struct pdx_error *why)
@@ -126,7 +118,7 @@ struct pdx_region *pdxi_region_find(struct pdx_engine *engine, uint32_t id, uint
             generation);
         return NULL;
     }
-    if (!key_equal(region->key, key)) {
+    if (!pdxi_secret_equal(region->key, key, PDX_KEY_LEN)) {
         pdxi_refuse(why, PDX_EACCESS, "wrong key for region %u", id);
         return NULL;
     }

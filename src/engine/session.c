@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/secret.h"
 #include "engine/engine.h"
 #include "engine/region.h"
 
@@ -295,15 +296,6 @@ static int session_create(struct pdx_engine *engine, struct pdxi_stream *stream,
     return 0;
 }
 
-static bool ticket_equal(const uint8_t *a, const uint8_t *b)
-{
-    unsigned diff = 0;
-
-    for (int i = 0; i < PDXI_TICKET_LEN; i++)
-        diff |= (unsigned)(a[i] ^ b[i]);
-    return diff == 0;
-}
-
 /* A ticket is good once, for the initiator it was given to. */
 static struct pdxi_session *session_by_ticket(struct pdx_engine *engine,
                                               const struct pdxi_frame_hello *hello)
@@ -313,7 +305,8 @@ static struct pdxi_session *session_by_ticket(struct pdx_engine *engine,
     pdxi_list_for_each (pos, &engine->sessions) {
         struct pdxi_session *session = pdxi_container_of(pos, struct pdxi_session, link);
 
-        if (!session->ticket_valid || !ticket_equal(session->ticket, hello->ticket))
+        if (!session->ticket_valid ||
+            !pdxi_secret_equal(session->ticket, hello->ticket, PDXI_TICKET_LEN))
             continue;
         if (memcmp(session->incarnation, hello->incarnation, PDX_INCARNATION_LEN) != 0)
             continue;
