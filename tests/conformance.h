@@ -9,6 +9,7 @@
  *     queue        completion queues
  *     data         the right bytes at the right place, and nowhere else
  *     jobs         random scatter lists and jobs
+ *     items        ranges of pairs, items in turns, items named twice
  *     inbound      notifications, and what the target knows
  *     quiet        cancel, deadline, deregistration: silence after the end
  *     fence        no byte of a broken connection after the end

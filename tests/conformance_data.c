@@ -92,7 +92,7 @@ static void test_prepared_is_submitted_a_thousand_times(void **state)
         local[i] = i;
         remote[i] = (i * 37 + 5) % PAGES;
     }
-    prepared = prepare_pages(c, &(struct pdx_items){local, remote, PAGES});
+    prepared = prepare_pages(c, &(struct pdx_items){.local = local, .remote = remote, .n = PAGES});
     for (uint64_t round = 0; round < 1000; round++) {
         ts_fill(c->pair.ma.p, 0, PAGES * PAGE, round);
         ts_ok(pdx_submit_prepared(prepared, NULL, NULL, &st, &why), &why);
@@ -106,7 +106,8 @@ static void test_prepared_is_submitted_a_thousand_times(void **state)
 static void test_prepared_takes_items_per_submission(void **state)
 {
     struct conf *c = *state;
-    struct pdx_prepared *prepared = prepare_pages(c, &(struct pdx_items){NULL, NULL, 0});
+    struct pdx_prepared *prepared =
+        prepare_pages(c, &(struct pdx_items){.local = NULL, .remote = NULL, .n = 0});
     struct pdx_transfer_status *st[PAGES];
     struct pdx_error why;
 
@@ -115,9 +116,10 @@ static void test_prepared_takes_items_per_submission(void **state)
     for (int32_t i = 0; i < PAGES; i++) {
         int32_t remote = PAGES - 1 - i;
 
-        ts_ok(
-            pdx_submit_prepared(prepared, &(struct pdx_items){&i, &remote, 1}, NULL, &st[i], &why),
-            &why);
+        ts_ok(pdx_submit_prepared(prepared,
+                                  &(struct pdx_items){.local = &i, .remote = &remote, .n = 1}, NULL,
+                                  &st[i], &why),
+              &why);
     }
     pdx_prepared_put(prepared); /* transfers under way keep what they need */
     for (size_t i = 0; i < PAGES; i++) {
@@ -130,7 +132,8 @@ static void test_prepared_takes_items_per_submission(void **state)
 static void test_submit_many_is_all_or_nothing(void **state)
 {
     struct conf *c = *state;
-    struct pdx_prepared *prepared = prepare_pages(c, &(struct pdx_items){NULL, NULL, 0});
+    struct pdx_prepared *prepared =
+        prepare_pages(c, &(struct pdx_items){.local = NULL, .remote = NULL, .n = 0});
     int32_t index[5] = {0, 1, 2, PAGES, 4};
     struct pdx_transfer_status *const poison = (void *)(uintptr_t)0x10;
     struct pdx_transfer_status *st[5] = {poison, poison, poison, poison, poison};
@@ -141,7 +144,8 @@ static void test_submit_many_is_all_or_nothing(void **state)
     ts_fill(c->pair.ma.p, 0, c->pair.ma.len, 9);
     memset(c->pair.mb.p, UNTOUCHED, c->pair.mb.len);
     for (int i = 0; i < 5; i++)
-        subs[i] = (struct pdx_submission){prepared, {&index[i], &index[i], 1}, NULL};
+        subs[i] = (struct pdx_submission){
+            .prepared = prepared, .items = {.local = &index[i], .remote = &index[i], .n = 1}};
     ts_refused(pdx_submit_many(subs, 5, st, &why), PDX_ERANGE, &why);
     ts_text_has(why.text, "3");
     assert_ptr_equal(st[0], poison);
@@ -170,7 +174,8 @@ static void test_submit_many_gives_reserved_places_back(void **state)
 {
     struct conf *c = *state;
     const int32_t zero = 0;
-    struct pdx_prepared *prepared = prepare_pages(c, &(struct pdx_items){&zero, &zero, 1});
+    struct pdx_prepared *prepared =
+        prepare_pages(c, &(struct pdx_items){.local = &zero, .remote = &zero, .n = 1});
     struct pdx_submit_opts opts = PDX_SUBMIT_OPTS_INIT;
     struct pdx_submission subs[5];
     struct pdx_completion done[4];

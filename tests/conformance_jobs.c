@@ -3,52 +3,7 @@
  * Conformance: scatter lists and jobs of random shapes move exactly what their
  * description says, compared with a naive copy.
  */
-#include "conformance.h"
-
-#include <stdlib.h>
-
-/* Puts the same content on both sides, moves with `submit`, and compares the receiving side with a
- * copy in which `naive` moved the bytes one run at a time. */
-struct trial {
-    struct conf *c;
-    enum pdx_op op;
-    uint8_t *want; /* owned */
-};
-
-static void trial_open(struct trial *t, struct conf *c, enum pdx_op op, uint64_t seed)
-{
-    struct ts_pair *p = &c->pair;
-
-    t->c = c;
-    t->op = op;
-    t->want = malloc(p->ma.len);
-    assert_non_null(t->want);
-    ts_fill(p->ma.p, 0, p->ma.len, 2 * seed);
-    ts_fill(p->mb.p, 0, p->mb.len, 2 * seed + 1);
-    memcpy(t->want, op == PDX_WRITE ? p->mb.p : p->ma.p, p->ma.len);
-}
-
-static void trial_move(struct trial *t, uint64_t local, uint64_t remote, uint64_t len)
-{
-    if (t->op == PDX_WRITE)
-        memcpy(t->want + remote, t->c->pair.ma.p + local, len);
-    else
-        memcpy(t->want + local, t->c->pair.mb.p + remote, len);
-}
-
-static void trial_close(struct trial *t, const char *what, uint64_t seed)
-{
-    struct ts_pair *p = &t->c->pair;
-    const uint8_t *got = t->op == PDX_WRITE ? p->mb.p : p->ma.p;
-    size_t i = 0;
-
-    while (i < p->ma.len && got[i] == t->want[i])
-        i++;
-    free(t->want);
-    if (i < p->ma.len)
-        ts_fail(__FILE__, __LINE__, "%s, op %d, seed %llu: byte %zu is wrong", what, t->op,
-                (unsigned long long)seed, i);
-}
+#include "trial.h"
 
 #define SCATTER_MAX 3000
 
@@ -193,7 +148,7 @@ static void shape_make(struct shape *s, struct conf *c, uint64_t *rng)
     shape_slices(s, nslices, rng);
     s->job = (struct pdx_job){.pairs = s->pairs,
                               .npairs = npairs,
-                              .items = {s->local, s->remote, n},
+                              .items = {.local = s->local, .remote = s->remote, .n = n},
                               .slices = nslices ? s->slices : NULL,
                               .nslices = nslices};
 }
@@ -212,9 +167,9 @@ static void shape_naive_item(struct trial *t, const struct pdx_job *job, uint64_
     }
 }
 
-static void shape_naive(struct trial *t, const struct pdx_job *job)
+static void shape_naive(struct trial *t, const struct pdx_job *job, size_t first, size_t npairs)
 {
-    for (size_t i = 0; i < job->npairs; i++) {
+    for (size_t i = first; i < first + npairs; i++) {
         const struct pdx_pair *p = &job->pairs[i];
 
         for (size_t k = 0; k < job->items.n; k++)
@@ -236,7 +191,7 @@ static void shape_try(struct conf *c, enum pdx_op op, uint64_t seed)
 
     shape_make(&s, c, &rng);
     trial_open(&t, c, op, seed);
-    shape_naive(&t, &s.job);
+    shape_naive(&t, &s.job, 0, s.job.npairs);
     ts_ok(pdx_submit(c->pair.peer, op, &s.job, NULL, &st, &why), &why);
     memset(&s, 0, sizeof s); /* copied by the submission */
     ts_done(st);
@@ -268,8 +223,11 @@ static void test_pairs_may_have_their_own_slices(void **state)
         {.local = p->ra, .remote = &p->remote, .first_slice = 0, .nslices = 2},
         {.local = p->ra, .remote = &p->remote, .first_slice = 2, .nslices = 1},
     };
-    const struct pdx_job job = {
-        .pairs = pairs, .npairs = 2, .items = {&zero, &zero, 1}, .slices = slices, .nslices = 3};
+    const struct pdx_job job = {.pairs = pairs,
+                                .npairs = 2,
+                                .items = {.local = &zero, .remote = &zero, .n = 1},
+                                .slices = slices,
+                                .nslices = 3};
     struct pdx_transfer_status *st;
     struct pdx_error why;
     struct trial t;
@@ -300,8 +258,11 @@ static void test_items_beyond_4_gib(void **state)
                                   .remote = &c->pair.remote,
                                   .local_item_len = page,
                                   .remote_item_len = page};
-    const struct pdx_job job = {
-        .pairs = &pair, .npairs = 1, .items = {local, remote, 2}, .slices = &slice, .nslices = 1};
+    const struct pdx_job job = {.pairs = &pair,
+                                .npairs = 1,
+                                .items = {.local = local, .remote = remote, .n = 2},
+                                .slices = &slice,
+                                .nslices = 1};
     for (uint64_t i = 0; i < 2; i++)
         ts_fill(c->pair.ma.p + (uint64_t)local[i] * page + 100, 0, 3000, i);
     ts_ok(pdx_submit(c->pair.peer, PDX_WRITE, &job, NULL, &st, &why), &why);
@@ -310,10 +271,54 @@ static void test_items_beyond_4_gib(void **state)
         ts_assert_pattern(c->pair.mb.p + (uint64_t)remote[i] * page + 200, 0, 3000, i);
 }
 
+/* A job prepared without items goes in random ranges of its pairs, all under way together. */
+static void ranges_try(struct conf *c, enum pdx_op op, uint64_t seed)
+{
+    struct pdx_submission subs[SHAPE_PAIRS] = {0};
+    struct pdx_transfer_status *st[SHAPE_PAIRS];
+    struct pdx_prepared *prepared;
+    struct pdx_error why;
+    struct shape s;
+    struct trial t;
+    uint64_t rng = seed;
+    uint32_t at = 0;
+    size_t n = 0;
+
+    shape_make(&s, c, &rng);
+    trial_open(&t, c, op, seed);
+    shape_naive(&t, &s.job, 0, s.job.npairs);
+    for (; at < s.job.npairs; n++) {
+        subs[n].items = s.job.items;
+        subs[n].items.first_pair = at;
+        subs[n].items.npairs = 1 + (uint32_t)(ts_rand(&rng) % (s.job.npairs - at));
+        at += subs[n].items.npairs;
+    }
+    s.job.items = (struct pdx_items){0};
+    ts_ok(pdx_prepare(c->pair.peer, op, &s.job, &prepared, &why), &why);
+    for (size_t i = 0; i < n; i++)
+        subs[i].prepared = prepared;
+    ts_ok(pdx_submit_many(subs, n, st, &why), &why);
+    pdx_prepared_put(prepared);
+    for (size_t i = 0; i < n; i++)
+        ts_finish(st[i]);
+    trial_close(&t, "ranges of pairs", seed);
+}
+
+static void test_ranges_of_pairs_match_a_naive_copy(void **state)
+{
+    struct conf *c = *state;
+
+    for (uint64_t seed = 1; seed <= TS_SCALE(50, 10); seed++) {
+        ranges_try(c, PDX_WRITE, seed);
+        ranges_try(c, PDX_READ, seed);
+    }
+}
+
 static const struct CMUnitTest cases[] = {
     CONF_PAIR(test_scatter_lists_match_a_naive_copy),
     CONF_PAIR(test_jobs_match_a_naive_copy),
     CONF_PAIR(test_pairs_may_have_their_own_slices),
+    CONF_PAIR(test_ranges_of_pairs_match_a_naive_copy),
     CONF_NONE(test_items_beyond_4_gib),
 };
 

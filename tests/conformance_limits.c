@@ -57,8 +57,11 @@ static struct pdx_prepared *prepare_rows(struct conf *c, uint64_t rows)
     const int32_t zero = 0;
     const struct pdx_pair pair = {.local = c->pair.ra, .remote = &c->pair.remote};
     const struct pdx_slice slice = {0, 0, MANY_LEN, rows, MANY_LEN, 2 * MANY_LEN};
-    const struct pdx_job job = {
-        .pairs = &pair, .npairs = 1, .items = {&zero, &zero, 1}, .slices = &slice, .nslices = 1};
+    const struct pdx_job job = {.pairs = &pair,
+                                .npairs = 1,
+                                .items = {.local = &zero, .remote = &zero, .n = 1},
+                                .slices = &slice,
+                                .nslices = 1};
     struct pdx_prepared *prepared = NULL;
     struct pdx_error why;
 

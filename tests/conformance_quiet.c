@@ -377,7 +377,8 @@ static void test_prepared_job_holds_its_regions(void **state)
                                   .remote = &c->pair.remote,
                                   .local_item_len = 100,
                                   .remote_item_len = 100};
-    const struct pdx_job job = {.pairs = &pair, .npairs = 1, .items = {&zero, &zero, 1}};
+    const struct pdx_job job = {
+        .pairs = &pair, .npairs = 1, .items = {.local = &zero, .remote = &zero, .n = 1}};
     struct pdx_prepared *prepared;
     struct pdx_error why;
 
@@ -417,7 +418,8 @@ static void test_deregister_is_woken_by_the_last_user(void **state)
                                       .remote = &c->pair.remote,
                                       .local_item_len = 100,
                                       .remote_item_len = 100};
-        const struct pdx_job job = {.pairs = &pair, .npairs = 1, .items = {&zero, &zero, 1}};
+        const struct pdx_job job = {
+            .pairs = &pair, .npairs = 1, .items = {.local = &zero, .remote = &zero, .n = 1}};
         struct putter putter = {.wait = ts_rand(&rng) % 1000};
         uint64_t before = ts_now();
         pthread_t thread;

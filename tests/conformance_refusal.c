@@ -296,7 +296,7 @@ static void job_make(struct job_attempt *t, struct conf *c, void (*spoil)(struct
                               .slice = {100, 0, 900, 1, 0, 0}};
     t->job = (struct pdx_job){.pairs = &t->pair,
                               .npairs = 1,
-                              .items = {t->local, t->remote, 4},
+                              .items = {.local = t->local, .remote = t->remote, .n = 4},
                               .slices = &t->slice,
                               .nslices = 1};
     spoil(t);

@@ -367,7 +367,8 @@ static void test_whole_items_of_many_pairs_arrive(void **state)
     static const int32_t items[NITEMS] = {3, 0, 2, 1};
     struct ts_pair *p = *state;
     struct pdx_pair *pairs = calloc(NPAIRS, sizeof *pairs);
-    struct pdx_job job = {.pairs = pairs, .npairs = NPAIRS, .items = {items, items, NITEMS}};
+    struct pdx_job job = {
+        .pairs = pairs, .npairs = NPAIRS, .items = {.local = items, .remote = items, .n = NITEMS}};
     struct pdx_transfer_status *status;
     struct pdx_error why;
     uint64_t base = 0;
@@ -1027,7 +1028,8 @@ static void *prepare_and_put(void *ctx)
                             .remote = &p->pair->remote,
                             .local_item_len = 64,
                             .remote_item_len = 64};
-    struct pdx_job job = {.pairs = &pair, .npairs = 1, .items = {&item, &item, 1}};
+    struct pdx_job job = {
+        .pairs = &pair, .npairs = 1, .items = {.local = &item, .remote = &item, .n = 1}};
     struct pdx_prepared *prepared;
 
     while (!atomic_load(&p->stop) &&

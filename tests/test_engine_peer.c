@@ -52,6 +52,7 @@ static void test_peer_tells_who_it_is(void **state)
     assert_memory_equal(info.incarnation, b.incarnation, PDX_INCARNATION_LEN);
     ts_text_has(info.address, b.address);
     assert_int_equal(info.state, PDX_PEER_UP);
+    assert_ptr_equal(info.engine, f->pair.a);
     assert_string_equal(pdx_peer_state_name(PDX_PEER_CONNECTING), "connecting");
     assert_string_equal(pdx_peer_state_name(PDX_PEER_UP), "up");
     assert_string_equal(pdx_peer_state_name(PDX_PEER_DOWN), "down");

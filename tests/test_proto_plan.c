@@ -179,6 +179,141 @@ static void test_plan_item_length_zero_reaches_the_whole_tensor(void **state)
     expect_refused(&s, PDX_ERANGE, "slice 0 ends at byte 100 of the local tensor of 99 bytes");
 }
 
+/* Items of several tensors take turns in one buffer: the last one of each ends where its slices
+ * do, not where the next turn begins. */
+static void test_plan_last_item_ends_with_its_slices(void **state)
+{
+    struct shape s;
+
+    (void)state;
+    shape_init(&s);
+    s.job.nslices = 2;
+    s.slices[0] = (struct pdx_slice){0, 0, 10, 1, 0, 0};
+    s.slices[1] = (struct pdx_slice){20, 0, 10, 2, 15, 10}; /* reaches 45 and 20 */
+    for (unsigned tensor = 0; tensor < 2; tensor++) {
+        s.pairs[0].local_base = tensor * 50;
+        assert_int_equal(shape_run(&s), 0);
+        assert_int_equal(s.limits.local_items, 10);
+    }
+    s.pairs[0] = (struct pdx_pair){.local_item_len = 100, .remote_item_len = 100};
+    s.pairs[0].local_len = 345;
+    s.pairs[0].remote_len = 519;
+    assert_int_equal(shape_run(&s), 0);
+    assert_int_equal(s.limits.local_items, 4);
+    assert_int_equal(s.limits.remote_items, 5); /* a byte is missing of the sixth */
+    s.pairs[0].local_len = 344;
+    s.pairs[0].remote_len = 520;
+    assert_int_equal(shape_run(&s), 0);
+    assert_int_equal(s.limits.local_items, 3);
+    assert_int_equal(s.limits.remote_items, 6);
+    s.pairs[0].local_len = 44;
+    s.pairs[0].remote_len = 20;
+    assert_int_equal(shape_run(&s), 0);
+    assert_int_equal(s.limits.local_items, 0);
+    assert_int_equal(s.limits.remote_items, 1);
+    s.pairs[0].local_base = 1000; /* nothing is left of the region */
+    s.pairs[0].local_len = 0;
+    assert_int_equal(shape_run(&s), 0);
+    assert_int_equal(s.limits.local_items, 0);
+}
+
+static void test_plan_item_counts_at_the_far_end(void **state)
+{
+    struct shape s;
+
+    (void)state;
+    shape_init(&s);
+    s.job.nslices = 1;
+    s.slices[0] = (struct pdx_slice){0, 0, 1, 1, 0, 0};
+    s.region_lens[0] = s.remote_lens[0] = UINT64_MAX;
+    s.pairs[0] = (struct pdx_pair){.local_item_len = UINT64_MAX, .remote_item_len = UINT64_MAX - 1};
+    assert_int_equal(shape_run(&s), 0);
+    assert_int_equal(s.limits.local_items, 1);
+    assert_int_equal(s.limits.remote_items, 2);
+    s.pairs[0].local_item_len = 1; /* more than can be counted, or named */
+    assert_int_equal(shape_run(&s), 0);
+    assert_int_equal(s.limits.local_items, UINT64_C(1) << 31);
+    s.slices[0].len = UINT64_MAX;
+    s.pairs[0].local_item_len = s.pairs[0].remote_item_len = UINT64_MAX;
+    assert_int_equal(shape_run(&s), 0);
+    assert_int_equal(s.limits.local_items, 1);
+    s.remote_lens[0]--;
+    assert_int_equal(shape_run(&s), 0);
+    assert_int_equal(s.limits.remote_items, 0);
+}
+
+static void test_plan_range_names_some_pairs(void **state)
+{
+    struct pdx_items items = {0};
+    struct pdxi_plan_range range;
+    struct pdx_error why;
+
+    (void)state;
+    assert_int_equal(pdxi_plan_range(&items, 5, &range, &why), 0);
+    assert_int_equal(range.first, 0);
+    assert_int_equal(range.npairs, 5);
+    items.first_pair = 4;
+    items.npairs = 1;
+    assert_int_equal(pdxi_plan_range(&items, 5, &range, &why), 0);
+    assert_int_equal(range.first, 4);
+    assert_int_equal(range.npairs, 1);
+    items.npairs = 2;
+    assert_int_equal(pdxi_plan_range(&items, 5, &range, &why), PDX_EINVAL);
+    assert_non_null(strstr(why.text, "first_pair 4 and npairs 2 leave the job's 5 pairs"));
+    items.npairs = 0;
+    assert_int_equal(pdxi_plan_range(&items, 5, &range, &why), PDX_EINVAL);
+    items.first_pair = items.npairs = UINT32_MAX;
+    assert_int_equal(pdxi_plan_range(&items, 5, &range, &why), PDX_EINVAL);
+    items.first_pair = 0;
+    items.npairs = 6;
+    assert_int_equal(pdxi_plan_range(&items, 5, &range, &why), PDX_EINVAL);
+    items.first_pair = 5;
+    items.npairs = 1;
+    assert_int_equal(pdxi_plan_range(&items, 5, &range, &why), PDX_EINVAL);
+    assert_int_equal(range.first, 4); /* untouched by failures */
+}
+
+/* Every range of pairs moves the sum of what its pairs move. */
+static void test_plan_narrow_counts_the_bytes_of_its_pairs(void **state)
+{
+    struct pdxi_plan plan = {0}, whole = {0};
+    struct pdx_error why;
+    struct shape s;
+
+    (void)state;
+    shape_init(&s);
+    s.job.npairs = MAX_PAIRS;
+    for (uint32_t i = 0; i < MAX_PAIRS; i++)
+        s.pairs[i].local_item_len = s.pairs[i].remote_item_len = 1 + 10 * i;
+    assert_int_equal(shape_run(&s), 0);
+    whole.pairs = s.ret_pairs;
+    whole.npairs = MAX_PAIRS;
+    for (uint32_t first = 0; first < MAX_PAIRS; first++) {
+        uint64_t each = 0;
+
+        for (uint32_t n = 1; first + n <= MAX_PAIRS; n++) {
+            const struct pdxi_plan_range range = {first, n};
+
+            each += s.pairs[first + n - 1].local_item_len;
+            plan = whole;
+            assert_int_equal(pdxi_plan_narrow(&plan, &range, s.item_bytes, 3, &why), 0);
+            assert_int_equal(plan.bytes, 3 * each);
+            assert_ptr_equal(plan.pairs, &s.ret_pairs[first]);
+            assert_int_equal(plan.npairs, n);
+        }
+    }
+    plan = whole;
+    assert_int_equal(pdxi_plan_narrow(&plan, &(struct pdxi_plan_range){1, 2}, s.item_bytes,
+                                      UINT64_MAX / 31, &why),
+                     PDX_EOVERFLOW);
+    assert_non_null(strstr(why.text, "items of 32 bytes"));
+    assert_int_equal(plan.npairs, MAX_PAIRS);
+    assert_int_equal(plan.bytes, 0);
+    assert_int_equal(
+        pdxi_plan_narrow(&plan, &(struct pdxi_plan_range){0, 1}, s.item_bytes, UINT64_MAX, &why),
+        0);
+}
+
 static void test_plan_tensor_stays_inside_its_region(void **state)
 {
     struct shape s;
@@ -385,54 +520,6 @@ static void test_plan_hostile_values_never_leave_the_region(void **state)
     assert_true(accepted > 1000);
 }
 
-static void test_plan_runs_merge_what_follows_on_both_sides(void **state)
-{
-    static const int32_t local[] = {5, 6, 7, 9, 10, 3, 2, 2, INT32_MAX};
-    static const int32_t remote[] = {0, 1, 2, 3, 4, 5, 6, 8, 7};
-    static const struct pdxi_plan_run want[] = {{5, 0, 3}, {9, 3, 2}, {3, 5, 1},
-                                                {2, 6, 1}, {2, 8, 1}, {INT32_MAX, 7, 1}};
-    const struct pdx_items items = {local, remote, 9};
-    const struct pdxi_plan_limits limits = {UINT64_C(1) << 31, 9};
-    struct pdxi_plan_run runs[9];
-
-    (void)state;
-    assert_int_equal(pdxi_plan_runs(&items, &limits, runs, NULL), 6);
-    assert_memory_equal(runs, want, sizeof want);
-    assert_int_equal(pdxi_plan_runs(&(struct pdx_items){NULL, NULL, 0}, &limits, runs, NULL), 0);
-}
-
-static void test_plan_runs_refuse_items_outside(void **state)
-{
-    int32_t local[] = {0, 1, 2};
-    int32_t remote[] = {0, 1, 2};
-    const struct pdx_items items = {local, remote, 3};
-    struct pdxi_plan_limits limits = {3, 3};
-    struct pdxi_plan_run runs[3];
-    struct pdx_error why;
-
-    (void)state;
-    assert_int_equal(pdxi_plan_runs(&items, &limits, runs, &why), 1);
-    local[2] = 3;
-    assert_int_equal(pdxi_plan_runs(&items, &limits, runs, &why), PDX_ERANGE);
-    assert_non_null(strstr(why.text, "item 2 of 3: local 3 must be in [0, 3)"));
-    local[2] = 2;
-    remote[1] = -1;
-    assert_int_equal(pdxi_plan_runs(&items, &limits, runs, &why), PDX_ERANGE);
-    assert_non_null(strstr(why.text, "item 1 of 3: local 1 must be in [0, 3), remote -1"));
-    limits = (struct pdxi_plan_limits){UINT64_MAX, UINT64_MAX};
-    assert_int_equal(pdxi_plan_runs(&items, &limits, runs, &why), PDX_ERANGE);
-    remote[1] = 1;
-    local[1] = -2;
-    assert_int_equal(pdxi_plan_runs(&items, &limits, runs, &why), PDX_ERANGE);
-    local[1] = 1;
-    remote[1] = INT32_MIN;
-    assert_int_equal(pdxi_plan_runs(&items, &limits, runs, &why), PDX_ERANGE);
-    limits = (struct pdxi_plan_limits){0, 3};
-    remote[1] = 1;
-    assert_int_equal(pdxi_plan_runs(&items, &limits, runs, &why), PDX_ERANGE);
-    assert_non_null(strstr(why.text, "item 0 of 3"));
-}
-
 static void test_plan_segs_are_checked(void **state)
 {
     struct pdx_seg segs[] = {{0, 10, 5}, {95, 45, 5}, {0, 0, 50}};
@@ -467,13 +554,15 @@ int main(void)
         cmocka_unit_test(test_plan_bad_slice_is_named),
         cmocka_unit_test(test_plan_slice_stays_inside_its_item),
         cmocka_unit_test(test_plan_item_length_zero_reaches_the_whole_tensor),
+        cmocka_unit_test(test_plan_last_item_ends_with_its_slices),
+        cmocka_unit_test(test_plan_item_counts_at_the_far_end),
+        cmocka_unit_test(test_plan_range_names_some_pairs),
+        cmocka_unit_test(test_plan_narrow_counts_the_bytes_of_its_pairs),
         cmocka_unit_test(test_plan_tensor_stays_inside_its_region),
         cmocka_unit_test(test_plan_overflow_is_refused),
         cmocka_unit_test(test_plan_pairs_have_their_own_slices),
         cmocka_unit_test(test_plan_empty_job_is_refused),
         cmocka_unit_test(test_plan_hostile_values_never_leave_the_region),
-        cmocka_unit_test(test_plan_runs_merge_what_follows_on_both_sides),
-        cmocka_unit_test(test_plan_runs_refuse_items_outside),
         cmocka_unit_test(test_plan_segs_are_checked),
     };
 

@@ -65,6 +65,7 @@ struct pdx_peer_info {
     uint8_t incarnation[PDX_INCARNATION_LEN];
     char address[128]; /* the one in use, or tried last */
     enum pdx_peer_state state;
+    struct pdx_engine *engine; /* to which it was added */
 };
 
 /* Thread: any. Errors: none. */

@@ -70,19 +70,22 @@ struct pdx_pair {
     uint64_t remote_base;
     uint64_t local_item_len; /* bytes from one item to the next */
     uint64_t remote_item_len;
-    uint64_t local_len; /* bytes of the tensor; 0: to the region's end */
+    uint64_t local_len; /* bytes of the tensor, to the end of what its last item moves; 0: to the
+                           region's end */
     uint64_t remote_len;
     uint32_t first_slice; /* the job's slices that hold for this pair: nslices of them from here */
     uint32_t nslices;     /* 0: all of the job's slices; first_slice is then 0 too */
 };
 
 /* Which items move: local[i] -> remote[i] (or back, for a read), the same ones for every pair. The
- * order is free; items that follow each other on both sides are merged. Remote items must differ
- * from one another in a write, local items in a read. */
+ * order is free; items that follow each other on both sides are merged. An item that would be
+ * written twice (remote[] in a write, local[] in a read) is refused. */
 struct pdx_items {
     const int32_t *local;
     const int32_t *remote;
     size_t n;
+    uint32_t first_pair; /* of a prepared job: only npairs of its pairs from here move */
+    uint32_t npairs;     /* 0: all of them; first_pair is then 0 too */
 };
 
 /* A part of an item: `rows` runs of `len` bytes, `pitch` bytes apart. Offsets are from the item's
@@ -104,7 +107,8 @@ struct pdx_job {
     size_t nslices;
 };
 
-/* One entry of a scatter list. */
+/* One entry of a scatter list. Entries are not compared with each other: where two of them write
+ * the same bytes, what stands there in the end is undefined. */
 struct pdx_seg {
     uint64_t local_off; /* bytes into the region */
     uint64_t remote_off;
@@ -147,7 +151,8 @@ struct pdx_submit_opts {
  * Returns: 0 and *ret_status, which the caller gives back with pdx_transfer_put. ret_status may be
  *   NULL: the outcome then comes by callback or queue only. It is set before a callback can run.
  * Errors, on each of which nothing was started:
- * - PDX_EINVAL: an option, an entry of length 0, a region of another engine, a peer that was put
+ * - PDX_EINVAL: an option, an entry of length 0, a region of another engine, a peer that was put,
+ * an item that would be written twice, a range of pairs that leaves the job
  * - PDX_ERANGE: the entry's number is in the text
  * - PDX_EOVERFLOW: all lengths together
  * - PDX_EACCESS: the remote region grants no such right

@@ -172,6 +172,7 @@ void pdx_peer_info(const struct pdx_peer *peer, struct pdx_peer_info *ret_info)
     memset(ret_info, 0, sizeof *ret_info);
     memcpy(ret_info->name, peer->desc.name, sizeof ret_info->name);
     memcpy(ret_info->incarnation, peer->desc.incarnation, PDX_INCARNATION_LEN);
+    ret_info->engine = peer->engine;
     (void)pthread_mutex_lock(&peer->engine->lock);
     ret_info->state = atomic_load(&peer->state);
     (void)snprintf(ret_info->address, sizeof ret_info->address, "%s", peer->address);

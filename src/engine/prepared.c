@@ -5,6 +5,7 @@
 #include "base/hex.h"
 #include "engine/engine.h"
 #include "engine/peer.h"
+#include "engine/proto/overlap.h"
 #include "engine/region.h"
 
 #include <string.h>
@@ -105,6 +106,15 @@ static int prepared_hold(struct pdx_prepared *p, struct pdx_region *local,
     return 0;
 }
 
+static int prepared_check_items(const struct pdx_items *items, struct pdx_error *why)
+{
+    if (items->n && (!items->local || !items->remote))
+        return pdxi_refuse(why, PDX_EINVAL, "items.n is %zu but a list is NULL", items->n);
+    if (items->n > INT32_MAX)
+        return pdxi_refuse(why, PDX_EINVAL, "%zu items are too many (at most 2^31 - 1)", items->n);
+    return 0;
+}
+
 static int prepared_check_job(enum pdx_op op, const struct pdx_job *job, struct pdx_error *why)
 {
     if (op != PDX_WRITE && op != PDX_READ)
@@ -118,12 +128,68 @@ static int prepared_check_job(enum pdx_op op, const struct pdx_job *job, struct 
                            job->npairs, job->nslices, PAIRS_MAX, SLICES_MAX);
     if (job->nslices && !job->slices)
         return pdxi_refuse(why, PDX_EINVAL, "nslices is %zu but slices is NULL", job->nslices);
-    if (job->items.n && (!job->items.local || !job->items.remote))
-        return pdxi_refuse(why, PDX_EINVAL, "items.n is %zu but a list is NULL", job->items.n);
-    if (job->items.n > INT32_MAX)
-        return pdxi_refuse(why, PDX_EINVAL, "%zu items are too many (at most 2^31 - 1)",
-                           job->items.n);
-    return 0;
+    return prepared_check_items(&job->items, why);
+}
+
+/* That no item is written twice: what it held in the end would be chance. */
+static int prepared_check_overlap(const struct pdx_prepared *p, const struct pdxi_plan_run *runs,
+                                  uint32_t nruns, struct pdx_error *why)
+{
+    struct pdxi_pool *pool = &p->peer->engine->pool;
+    const bool local = p->op == PDX_READ;
+    struct pdxi_overlap_twice twice;
+    struct pdxi_overlap o;
+    void *scratch;
+    bool found;
+
+    pdxi_overlap_init(&o, runs, nruns, local);
+    if (o.scratch_len == 0)
+        return 0;
+    scratch = pdxi_pool_get(pool, o.scratch_len);
+    if (!scratch)
+        return pdxi_refuse(why, PDX_ENOMEM, "no memory to check %u runs of items", nruns);
+    found = pdxi_overlap_find(&o, scratch, &twice);
+    pdxi_pool_put(pool, scratch);
+    if (!found)
+        return 0;
+    return pdxi_refuse(why, PDX_EINVAL,
+                       "%s item %u would be written twice: it is at positions %zu and %zu of the "
+                       "list (from 0); name each item once",
+                       local ? "local" : "remote", twice.item, twice.first, twice.second);
+}
+
+int64_t pdxi_prepared_runs(const struct pdx_prepared *p, const struct pdx_items *items,
+                           struct pdxi_plan_run *ret_runs, struct pdx_error *why)
+{
+    int64_t nruns = prepared_check_items(items, why);
+
+    if (nruns == 0)
+        nruns = pdxi_plan_runs(items, &p->limits, ret_runs, why);
+    if (nruns > 0) {
+        int r = prepared_check_overlap(p, ret_runs, (uint32_t)nruns, why);
+
+        if (r < 0)
+            return r;
+    }
+    return nruns;
+}
+
+/* The job's own items. */
+static int prepared_fill_items(struct pdx_prepared *p, const struct pdx_items *items,
+                               struct pdx_error *why)
+{
+    struct pdxi_plan plan = p->plan;
+    int64_t nruns;
+    int r = pdxi_plan_range(items, p->plan.npairs, &p->range, why);
+
+    if (r < 0)
+        return r;
+    nruns = pdxi_prepared_runs(p, items, WRITABLE(struct pdxi_plan_run, p->plan.runs), why);
+    if (nruns < 0)
+        return (int)nruns;
+    p->plan.nruns = (uint32_t)nruns;
+    p->nitems = (uint32_t)items->n;
+    return pdxi_plan_narrow(&plan, &p->range, p->item_bytes, p->nitems, why); /* as a submission */
 }
 
 /* Lengths of the regions behind each pair, then the plan's own check. */
@@ -131,7 +197,6 @@ static int prepared_fill(struct pdx_prepared *p, const struct pdx_job *job, stru
 {
     struct pdxi_pool *pool = &p->peer->engine->pool;
     uint64_t *lens = pdxi_pool_get(pool, 2 * job->npairs * sizeof *lens);
-    int64_t nruns;
     int r;
 
     if (!lens)
@@ -147,15 +212,7 @@ static int prepared_fill(struct pdx_prepared *p, const struct pdx_job *job, stru
     if (r < 0)
         return r;
     p->plan.nslices = (uint32_t)(job->nslices ? job->nslices : job->npairs);
-    nruns =
-        pdxi_plan_runs(&job->items, &p->limits, WRITABLE(struct pdxi_plan_run, p->plan.runs), why);
-    if (nruns < 0)
-        return (int)nruns;
-    p->plan.nruns = (uint32_t)nruns;
-    if (__builtin_mul_overflow(p->item_bytes, job->items.n, &p->plan.bytes))
-        return pdxi_refuse(why, PDX_EOVERFLOW, "%zu items of %llu bytes do not fit in 64 bits",
-                           job->items.n, (unsigned long long)p->item_bytes);
-    return 0;
+    return prepared_fill_items(p, &job->items, why);
 }
 
 int pdxi_prepared_make(struct pdx_peer *peer, enum pdx_op op, const struct pdx_job *job,

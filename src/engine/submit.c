@@ -93,46 +93,57 @@ static int submit_begin(struct pdx_peer *peer, enum pdx_op op, const struct pdx_
 }
 
 /* The submission's own items instead of those of the prepared job. */
+static int submit_set_runs(struct pdx_transfer_status *t, const struct pdx_prepared *p,
+                           const struct pdx_items *items, struct pdx_error *why)
+{
+    int64_t nruns;
+
+    t->runs = pdxi_pool_get(&p->peer->engine->pool, items->n * sizeof *t->plan.runs);
+    if (!t->runs)
+        return pdxi_refuse(why, PDX_ENOMEM, "no memory for %zu items", items->n);
+    nruns = pdxi_prepared_runs(p, items, t->runs, why);
+    if (nruns < 0)
+        return (int)nruns;
+    t->plan.runs = t->runs;
+    t->plan.nruns = (uint32_t)nruns;
+    return 0;
+}
+
+/* `items`: the submission's, or NULL. Without a list they may still name pairs. */
 static int submit_set_items(struct pdx_transfer_status *t, const struct pdx_prepared *p,
                             const struct pdx_items *items, struct pdx_error *why)
 {
-    struct pdxi_plan_run *runs;
-    int64_t nruns;
+    struct pdxi_plan_range range = p->range;
+    uint64_t nitems = p->nitems;
+    int r = 0;
 
-    if (p->plan.segs)
-        return pdxi_refuse(why, PDX_EINVAL, "a scatter list takes no items");
-    if (!items->local || !items->remote)
-        return pdxi_refuse(why, PDX_EINVAL, "items.n is %zu but a list is NULL", items->n);
-    if (items->n > INT32_MAX)
-        return pdxi_refuse(why, PDX_EINVAL, "%zu items are too many (at most 2^31 - 1)", items->n);
-    runs = pdxi_pool_get(&p->peer->engine->pool, items->n * sizeof *runs);
-    if (!runs)
-        return pdxi_refuse(why, PDX_ENOMEM, "no memory for %zu items", items->n);
-    t->runs = runs;
-    nruns = pdxi_plan_runs(items, &p->limits, runs, why);
-    if (nruns < 0)
-        return (int)nruns;
-    t->plan.runs = runs;
-    t->plan.nruns = (uint32_t)nruns;
-    if (__builtin_mul_overflow(p->item_bytes, items->n, &t->plan.bytes))
-        return pdxi_refuse(why, PDX_EOVERFLOW, "%zu items of %llu bytes do not fit in 64 bits",
-                           items->n, (unsigned long long)p->item_bytes);
-    return 0;
+    if (items && (items->n > 0 || items->npairs > 0 || items->first_pair > 0))
+        r = pdxi_plan_range(items, p->plan.npairs, &range, why);
+    if (r < 0)
+        return r;
+    if (items && items->n > 0) {
+        nitems = items->n;
+        r = submit_set_runs(t, p, items, why);
+    } else if (nitems == 0) {
+        r = pdxi_refuse(why, PDX_EINVAL,
+                        "no items: neither the prepared job nor the submission has any");
+    }
+    if (r < 0)
+        return r;
+    t->first_pair = range.first;
+    return pdxi_plan_narrow(&t->plan, &range, p->item_bytes, nitems, why);
 }
 
 static int submit_set_plan(struct pdx_transfer_status *t, struct pdx_prepared *p,
                            const struct pdx_items *items, struct pdx_error *why)
 {
-    t->plan = p->plan;
-    if (items && items->n > 0) {
-        int r = submit_set_items(t, p, items, why);
+    int r = 0;
 
-        if (r < 0)
-            return r;
-    } else if (!p->plan.segs && p->plan.nruns == 0) {
-        return pdxi_refuse(why, PDX_EINVAL,
-                           "no items: neither the prepared job nor the submission has any");
-    }
+    t->plan = p->plan;
+    if (!p->plan.segs)
+        r = submit_set_items(t, p, items, why);
+    if (r < 0)
+        return r;
     pdxi_prepared_get(p);
     t->prepared = p;
     return 0;

@@ -28,6 +28,7 @@ struct pdx_transfer_status {
     struct pdx_peer *peer;         /* counted until the last put */
     struct pdx_prepared *prepared; /* counted until terminal; NULL for a notification alone */
     struct pdxi_plan plan;         /* prepared's arrays, own runs if there are any */
+    uint32_t first_pair;           /* of prepared's pairs: pair 0 of the plan */
     void *runs;                    /* owned pool block, or NULL */
     struct pdxi_cursor cursor;
     struct pdxi_transfer_step step;
@@ -60,6 +61,20 @@ struct pdx_transfer_status {
     int err;
     _Atomic(const char *) lane_name; /* static; NULL before the first frame */
 };
+
+/* The memory of one of the plan's pairs, by the number that the cursor gives. Not of a notification
+ * alone, nor of a transfer that is terminal. */
+static inline struct pdx_region *pdxi_transfer_local(const struct pdx_transfer_status *t,
+                                                     uint32_t pair)
+{
+    return t->prepared->locals[t->first_pair + pair];
+}
+
+static inline const struct pdx_remote *pdxi_transfer_remote(const struct pdx_transfer_status *t,
+                                                            uint32_t pair)
+{
+    return &t->prepared->remotes[t->first_pair + pair];
+}
 
 /* Takes a transfer from the engine's slab, zeroed but for its identity, with one reference for the
  * reactor and one for the caller. Returns 0 or PDX_EAGAIN. */

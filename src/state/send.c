@@ -56,7 +56,7 @@ int pdx_send_kvcache(struct pdx_route *route, struct pdx_index_list src, struct 
                      const struct pdx_submit_opts *opts, struct pdx_transfer_status **ret_status,
                      struct pdx_error *why)
 {
-    struct pdx_items items = {src.idx, dst.idx, src.n};
+    struct pdx_items items = {.local = src.idx, .remote = dst.idx, .n = src.n};
     int rc = send_check_kv(route, src, dst, why);
 
     if (rc == 0)
@@ -71,7 +71,7 @@ int pdx_send_aux(struct pdx_route *route, int32_t src_slot, int32_t dst_slot,
                  const struct pdx_submit_opts *opts, struct pdx_transfer_status **ret_status,
                  struct pdx_error *why)
 {
-    struct pdx_items items = {&src_slot, &dst_slot, 1};
+    struct pdx_items items = {.local = &src_slot, .remote = &dst_slot, .n = 1};
     int rc;
 
     if (route->has_aux)

@@ -100,7 +100,7 @@ static int state_plan(const struct pdx_route *route, const struct pdx_index_list
             return rc;
         b->entries[i] = (struct pdx_submission){
             .prepared = n ? route->components[i].prepared : NULL,
-            .items = {src[i].idx, dst[i].idx, n},
+            .items = {.local = src[i].idx, .remote = dst[i].idx, .n = n},
             .opts = opts,
         };
         if (b->entries[i].prepared) {

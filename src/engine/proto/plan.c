@@ -9,9 +9,12 @@
 /* An item index is an int32_t. */
 #define ITEMS_MAX (UINT64_C(1) << 31)
 
+/* Items of a long run that are looked at together. */
+#define BLOCK 16u
+
 /* What the slices of a pair reach and move, within one item. */
 struct plan_reach {
-    uint64_t local; /* bytes from the item's start to the end of its last slice */
+    uint64_t local; /* bytes from the item's start to the end of its last slice; at least 1 */
     uint64_t remote;
     size_t local_slice; /* the slice that reaches so far */
     size_t remote_slice;
@@ -99,7 +102,8 @@ struct plan_side {
     size_t reach_slice;
 };
 
-/* Checks it, and lowers *items to the number of its items. */
+/* Checks it, and lowers *items to the number of its items. The last one need not be there beyond
+ * what its slices reach: items of several tensors may take turns in one buffer. */
 static int plan_side(const struct plan_side *s, size_t pair, uint64_t *items, struct pdx_error *why)
 {
     uint64_t len = s->len;
@@ -119,7 +123,7 @@ static int plan_side(const struct plan_side *s, size_t pair, uint64_t *items, st
                            pair, s->reach_slice, s->reach, s->name, s->item_len ? "item" : "tensor",
                            s->item_len ? s->item_len : len);
     if (s->item_len)
-        n = len / s->item_len;
+        n = len < s->reach ? 0 : (len - s->reach) / s->item_len + 1;
     if (n < *items)
         *items = n;
     return 0;
@@ -218,7 +222,8 @@ int pdxi_plan_shape(const struct pdx_job *job, const uint64_t *region_lens,
         *r = (struct pdxi_plan_pair){.local_base = p->local_base,
                                      .remote_base = p->remote_base,
                                      .local_item_len = p->local_item_len,
-                                     .remote_item_len = p->remote_item_len};
+                                     .remote_item_len = p->remote_item_len,
+                                     .bytes_before = item_bytes};
         rc = job->nslices ? plan_pair_slices(job, i, r, why)
                           : plan_pair_whole(job, i, r, &ret_slices[i], why);
         /* Most pairs use the slices of the pair before them. */
@@ -238,6 +243,37 @@ int pdxi_plan_shape(const struct pdx_job *job, const uint64_t *region_lens,
     return 0;
 }
 
+int pdxi_plan_range(const struct pdx_items *items, uint32_t npairs, struct pdxi_plan_range *ret,
+                    struct pdx_error *why)
+{
+    const uint32_t first = items->first_pair;
+    const uint32_t n = items->npairs;
+
+    if (n == 0 ? first != 0 : !pdxi_inside(first, n, npairs))
+        return pdxi_refuse(why, PDX_EINVAL,
+                           "items: first_pair %u and npairs %u leave the job's %u pairs (npairs 0 "
+                           "is all of them, from first_pair 0)",
+                           first, n, npairs);
+    *ret = (struct pdxi_plan_range){first, n ? n : npairs};
+    return 0;
+}
+
+int pdxi_plan_narrow(struct pdxi_plan *plan, const struct pdxi_plan_range *range,
+                     uint64_t item_bytes, uint64_t nitems, struct pdx_error *why)
+{
+    const struct pdxi_plan_pair *first = &plan->pairs[range->first];
+    const bool to_end = range->first + range->npairs == plan->npairs;
+    uint64_t each = (to_end ? item_bytes : first[range->npairs].bytes_before) - first->bytes_before;
+
+    if (!pdxi_mul_u64(each, nitems, &plan->bytes))
+        return pdxi_refuse(why, PDX_EOVERFLOW,
+                           "%" PRIu64 " items of %" PRIu64 " bytes do not fit in 64 bits", nitems,
+                           each);
+    plan->pairs = first;
+    plan->npairs = range->npairs;
+    return 0;
+}
+
 static int64_t plan_item_refuse(const struct pdx_items *items, size_t i,
                                 const struct pdxi_plan_limits *limits, struct pdx_error *why)
 {
@@ -245,6 +281,22 @@ static int64_t plan_item_refuse(const struct pdx_items *items, size_t i,
         why, PDX_ERANGE,
         "item %zu of %zu: local %d must be in [0, %" PRIu64 "), remote %d in [0, %" PRIu64 ")", i,
         items->n, items->local[i], limits->local_items, items->remote[i], limits->remote_items);
+}
+
+/* Whether the next BLOCK items go on with a run. The last one tells most that do not; the loop has
+ * no exit, so that it becomes a few vector instructions. */
+static bool plan_run_goes_on(const int32_t *local, const int32_t *remote, uint32_t next_local,
+                             uint32_t next_remote)
+{
+    uint32_t differ = 0;
+
+    if ((uint32_t)local[BLOCK - 1] != next_local + BLOCK - 1 ||
+        (uint32_t)remote[BLOCK - 1] != next_remote + BLOCK - 1)
+        return false;
+    for (uint32_t k = 0; k < BLOCK; k++)
+        differ |=
+            ((uint32_t)local[k] ^ (next_local + k)) | ((uint32_t)remote[k] ^ (next_remote + k));
+    return differ == 0;
 }
 
 int64_t pdxi_plan_runs(const struct pdx_items *items, const struct pdxi_plan_limits *limits,
@@ -257,22 +309,34 @@ int64_t pdxi_plan_runs(const struct pdx_items *items, const struct pdxi_plan_lim
         (uint32_t)(limits->remote_items < ITEMS_MAX ? limits->remote_items : ITEMS_MAX);
     struct pdxi_plan_run run = {0};
     int64_t nruns = 0;
+    size_t i = 0;
 
     if (items->n > ITEMS_MAX)
         return pdxi_refuse(why, PDX_ERANGE, "%zu items; at most %" PRIu64, items->n, ITEMS_MAX);
-    for (size_t i = 0; i < items->n; i++) {
-        uint32_t local = (uint32_t)items->local[i];
-        uint32_t remote = (uint32_t)items->remote[i];
+    while (i < items->n) {
+        size_t end = items->n - i < BLOCK ? items->n : i + BLOCK;
 
-        if (local >= local_end || remote >= remote_end)
-            return plan_item_refuse(items, i, limits, why);
-        if (local == run.local + run.count && remote == run.remote + run.count) {
-            run.count++;
-            continue;
+        if (run.count >= BLOCK && end - i == BLOCK && run.local + run.count + BLOCK <= local_end &&
+            run.remote + run.count + BLOCK <= remote_end &&
+            plan_run_goes_on(&items->local[i], &items->remote[i], run.local + run.count,
+                             run.remote + run.count)) {
+            run.count += BLOCK;
+            i = end;
         }
-        if (run.count)
-            ret_runs[nruns++] = run;
-        run = (struct pdxi_plan_run){local, remote, 1};
+        for (; i < end; i++) {
+            uint32_t local = (uint32_t)items->local[i];
+            uint32_t remote = (uint32_t)items->remote[i];
+
+            if (local >= local_end || remote >= remote_end)
+                return plan_item_refuse(items, i, limits, why);
+            if (local == run.local + run.count && remote == run.remote + run.count) {
+                run.count++;
+                continue;
+            }
+            if (run.count)
+                ret_runs[nruns++] = run;
+            run = (struct pdxi_plan_run){local, remote, 1};
+        }
     }
     if (run.count)
         ret_runs[nruns++] = run;

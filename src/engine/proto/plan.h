@@ -15,8 +15,9 @@ struct pdxi_plan_pair {
     uint64_t remote_base;
     uint64_t local_item_len;
     uint64_t remote_item_len;
-    uint32_t first_slice; /* which of the plan's slices hold for this pair */
-    uint32_t nslices;     /* at least 1 once the plan is checked */
+    uint64_t bytes_before; /* that one item moves in the job's pairs before this one */
+    uint32_t first_slice;  /* which of the plan's slices hold for this pair */
+    uint32_t nslices;      /* at least 1 once the plan is checked */
 };
 
 /* `count` items, one after the other on both sides. */
@@ -39,7 +40,13 @@ struct pdxi_plan {
     uint64_t bytes; /* the whole plan */
 };
 
-/* How many items each side of every pair has, and how many bytes one item moves. */
+/* Some of a job's pairs, one after the other. */
+struct pdxi_plan_range {
+    uint32_t first;
+    uint32_t npairs;
+};
+
+/* How many items each side of every pair has. */
 struct pdxi_plan_limits {
     uint64_t local_items; /* the least over all pairs */
     uint64_t remote_items;
@@ -56,6 +63,17 @@ int pdxi_plan_shape(const struct pdx_job *job, const uint64_t *region_lens,
                     const uint64_t *remote_lens, struct pdxi_plan_pair *ret_pairs,
                     struct pdx_slice *ret_slices, struct pdxi_plan_limits *ret_limits,
                     uint64_t *ret_item_bytes, struct pdx_error *why);
+
+/* The pairs that a submission's items name, of a job's `npairs`; it names none: all. Returns 0 or
+ * PDX_EINVAL. */
+int pdxi_plan_range(const struct pdx_items *items, uint32_t npairs, struct pdxi_plan_range *ret,
+                    struct pdx_error *why);
+
+/* Leaves of a plan with all pairs of its job those of `range`, and counts its bytes for `nitems`
+ * items. `item_bytes` as from pdxi_plan_shape. Returns 0, or PDX_EOVERFLOW with the plan as it was.
+ */
+int pdxi_plan_narrow(struct pdxi_plan *plan, const struct pdxi_plan_range *range,
+                     uint64_t item_bytes, uint64_t nitems, struct pdx_error *why);
 
 /* Merges item lists into runs. `ret_runs` has room for items->n entries. Returns the number of runs
  * (0 for no items), or PDX_ERANGE for the first item that is negative or not below its limit. */

@@ -35,7 +35,7 @@ static void rx_count_region(struct pdx_transfer_status *t, const struct tcp_entr
 
     if (!t->prepared)
         return;
-    region = t->prepared->locals[pair];
+    region = pdxi_transfer_local(t, pair);
     pdxi_count(e->type == PDXI_FRAME_WRITE ? &region->bytes_out : &region->bytes_in, e->payload);
 }
 
@@ -169,7 +169,7 @@ static void rx_aim(struct tcp_lane *l, const struct tcp_entry *e)
         return;
     }
     l->rx_nsegs = pdxi_cursor_next(&t->plan, &cursor, &limits, l->rx_segs, &pair, &bytes);
-    l->rx_base = t->prepared->locals[pair]->ptr;
+    l->rx_base = pdxi_transfer_local(t, pair)->ptr;
 }
 
 int tcp_lane_on_read_data(struct tcp_lane *l, const uint8_t *body, size_t len,

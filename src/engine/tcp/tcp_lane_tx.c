@@ -90,7 +90,7 @@ static void tx_payload(struct pdxi_batch *b, const char *base, const struct pdx_
 static void tx_head(struct pdxi_batch *b, struct pdx_transfer_status *t, enum pdxi_frame_type type,
                     uint32_t pair, const struct pdx_seg *segs, uint32_t nsegs, uint64_t payload)
 {
-    const struct pdx_remote *remote = &t->prepared->remotes[pair];
+    const struct pdx_remote *remote = pdxi_transfer_remote(t, pair);
     uint32_t table = nsegs > 1 ? nsegs * PDXI_FRAME_SEG_LEN : 0;
     uint8_t *buf = pdxi_batch_room(b, PDXI_FRAME_DATA_LEN + table);
     struct pdxi_frame_data f = {
@@ -135,7 +135,7 @@ static void tx_data(struct tcp_lane *l, struct pdxi_batch *b, struct pdx_transfe
     if (limits.max_bytes > TCP_WINDOW - l->window)
         limits.max_bytes = TCP_WINDOW - l->window;
     nsegs = pdxi_cursor_next(&t->plan, &t->cursor, &limits, segs, &pair, &payload);
-    local = t->prepared->locals[pair];
+    local = pdxi_transfer_local(t, pair);
     tx_head(b, t, type, pair, segs, nsegs, payload);
     if (type == PDXI_FRAME_WRITE)
         tx_payload(b, local->ptr, segs, nsegs, payload);
