@@ -74,7 +74,9 @@ static void check_pairing(const struct pdx_layout *local, const struct pdx_layou
 {
     struct pdxi_pairing p;
     struct pdx_error why;
-    int rc = pdxi_pairing_init(&p, local, remote, trust, &why);
+    const struct pdxi_state_types types = {.nown = 0};
+    int rc =
+        pdxi_pairing_init(&p, local, remote, &types, trust ? PDX_ROUTE_TRUST_PAIRING : 0, &why);
 
     FUZZ_CHECK(rc == 0 || (rc == PDX_EMISMATCH && why.text[0]));
     if (rc < 0)

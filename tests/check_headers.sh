@@ -28,9 +28,11 @@ int main(void)
     struct pdx_submit_opts submit = PDX_SUBMIT_OPTS_INIT;
     struct pdx_layout_desc layout = PDX_LAYOUT_DESC_INIT;
     struct pdx_route_opts route = PDX_ROUTE_OPTS_INIT;
+    struct pdx_state_type type = PDX_STATE_TYPE_INIT;
 
     return region.size != sizeof(region) || submit.size != sizeof(submit) ||
-           layout.size != sizeof(layout) || route.size != sizeof(route);
+           layout.size != sizeof(layout) || route.size != sizeof(route) ||
+           type.size != sizeof(type);
 }
 EOF
 

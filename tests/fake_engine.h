@@ -54,4 +54,8 @@ void fake_walk(const struct fake_submission *s, fake_op_fn op, void *ctx);
 void fake_run(const struct fake_submission *s);
 void fake_run_all(void);
 
+/* A region of any length without memory, for submissions that are walked but not carried out;
+ * fake_mem and fake_hits of it are NULL. */
+struct pdx_region *fake_region_bare(enum fake_side side, size_t len);
+
 #endif

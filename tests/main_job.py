@@ -9,7 +9,6 @@ tell each other, so it knows when to kill one of them, and it can say nonsense i
 data takes its own way.
 """
 import json
-import os
 import queue
 import signal
 import socket
@@ -19,120 +18,10 @@ import tempfile
 import threading
 from pathlib import Path
 
-PATIENCE = 100  # seconds; generous, for machines that do other things as well
-IO = os.environ.get("PDX_TEST_IO", "auto")
-PDX = sys.argv[1]
+sys.dont_write_bytecode = True  # job.py lies in the source tree
+from job import IO, PATIENCE, PDX, Decode, Prefill, Process, Proxy, check_books, expect, run, small
+
 ROOT = Path(__file__).resolve().parent.parent
-
-
-class Process:
-    def __init__(self, *args):
-        self.args = args
-        self.process = subprocess.Popen([PDX, *args], text=True, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE)
-
-    def end(self, status):
-        """Waits for the end and expects an exit status; keeps the output."""
-        try:
-            self.out, self.err = self.process.communicate(timeout=PATIENCE)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.out, self.err = self.process.communicate()
-            raise AssertionError(f"pdx {self.args} does not end\n{self.out}{self.err}")
-        got = self.process.returncode
-        expect(got == status, f"pdx {' '.join(self.args)}: status {got}, expected {status}\n"
-                              f"{self.out}{self.err}")
-        return self
-
-    def said(self, *parts):
-        for part in parts:
-            expect(part in self.out + self.err,
-                   f"pdx {' '.join(self.args)} did not say {part!r}:\n{self.out}{self.err}")
-
-
-class Decode(Process):
-    def __init__(self, *args, once=True):
-        super().__init__("decode", "--listen", "127.0.0.1:0", "--io", IO, "--json",
-                         *(["--once"] if once else []), *args)
-        line = self.process.stderr.readline()
-        expect(line.startswith("listening on "), line + self.process.stderr.read()
-               if not line else line)
-        self.address = line.split()[-1]
-
-
-class Prefill(Process):
-    def __init__(self, address, *args):
-        super().__init__("prefill", "--connect", address, "--io", IO, "--json", *args)
-
-
-class Proxy:
-    """Passes lines between one prefill and one decode; `watch` sees each one and may change it."""
-
-    def __init__(self, decode_address, watch):
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
-        self.decode_address = decode_address
-        self.watch = watch
-        self.thread = threading.Thread(target=self.run, daemon=True)
-        self.thread.start()
-
-    def run(self):
-        host, port = self.decode_address.rsplit(":", 1)
-        decode = socket.create_connection((host, int(port)))
-        prefill = self.listener.accept()[0]
-        back = threading.Thread(target=self.copy, args=(decode, prefill), daemon=True)
-        back.start()
-        self.copy(prefill, decode)
-        back.join()
-
-    def copy(self, source, sink):
-        try:
-            for line in source.makefile("rb"):
-                line = self.watch(line)
-                if line:
-                    sink.sendall(line)
-        except OSError:
-            pass
-        try:
-            sink.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass
-
-
-def expect(truth, text):
-    if not truth:
-        raise AssertionError(text)
-
-
-def check_books(prefill, decode):
-    """Every byte that decode compared was sent by exactly one transfer."""
-    sent = sum(c["bytes"] for c in prefill["components"])
-    expect(sent == prefill["bytes"] == prefill["verified_bytes"] == decode["verified_bytes"] > 0,
-           f"bytes: sent {sent}, compared {decode['verified_bytes']}")
-    expect(prefill["guard_items"] == decode["guard_items"] > 0, "no guards")
-    lanes = {lane["name"]: lane for lane in prefill["lanes"]}
-    expect(lanes["tcp"]["usable"] and lanes["tcp"]["bytes_out"] >= sent, f"lanes {lanes}")
-
-
-def run(*args, decode_args=(), components):
-    """One session that must succeed; returns what prefill printed."""
-    decode = Decode(*decode_args)
-    prefill = Prefill(decode.address, *args).end(0)
-    decode.end(0)
-    p, d = json.loads(prefill.out), json.loads(decode.out)
-    check_books(p, d)
-    expect(p["ok"] and d["ok"] and p["verdict"].startswith("OK: "), p["verdict"])
-    names = [c["component"] for c in p["components"]]
-    expect(names == components, f"components {names}, expected {components}")
-    expect(all(c["segments"] > 0 and c["p50_us"] > 0 and c["failed"] == 0
-               for c in p["components"]), p["components"])
-    if IO != "auto":
-        expect(IO in p["io"] and IO in d["io"], f"io {p['io']} {d['io']}")
-    return p
-
-
-def small(model, tokens, requests):
-    return ["--model", model, "--generate", str(requests), "--max-tokens", str(tokens)]
 
 
 def case_equal():
@@ -362,6 +251,13 @@ def case_bad_input():
     refused("prefill", "--model", "Llama-3.1-70B", "--tp", "1:5", say=["TP size 5"])
     refused("prefill", "--model", "DeepSeek-V3.2", "--tp", "3:2", say=["prefill TP 3", "multiple"])
     refused("prefill", "--tp", "x", say=["--tp"])
+    refused("prefill", "--pp", "x", say=["--pp"])
+    refused("prefill", "--pp", "65", say=["--pp"])
+    refused("prefill", "--pp", "2:3", say=["prefill PP 2", "decode PP 3", "as many stages"])
+    refused("prefill", "--model", "Jamba-1.5-Mini", "--pp", "33:1", say=["PP size 33", "1 to 32"])
+    refused("prefill", "--tp", "32:1", "--pp", "33:1", "--model", "DeepSeek-V3.2",
+            say=["makes 1056 ranks"])
+    refused(*prefill, "--pp", "36:1", "--swap-layers", say=["--swap-layers", "two layers"])
     refused("prefill", "--model", "Qwen3-Next-80B-A3B", "--mem", "1MiB", say=["--mem", "1.00 MiB"])
     refused(*prefill, "--trace", "/nonexistent", say=["/nonexistent"])
     refused(*prefill, "--rate", "slow", say=["--rate"])
@@ -392,6 +288,7 @@ def case_refused_by_decode():
     for args, decode_args, part in (
             ([], ["--model", "Llama-3.1-70B"], "their tensors differ"),
             (["--tp", "1:2"], ["--tp", "4"], "runs with --tp 4"),
+            (["--pp", "2:1"], ["--pp", "2"], "at PP 1, but it runs with --pp 2"),
             ([], ["--mem", "1MiB"], "raise --mem")):
         decode = Decode(*decode_args)
         Prefill(decode.address, *small("gpt-oss-120b", 100, 1), *args).end(2).said(part)

@@ -6,12 +6,71 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-#define SM_GAP 24 /* bytes between tensors that nobody may touch */
+#define SM_GAP      24 /* bytes between tensors that nobody may touch */
+#define SM_TURN_GAP 3  /* between items that take turns */
+
+static char sm_noted[256];
+
+void sm_note(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(sm_noted, sizeof sm_noted, format, args);
+    va_end(args);
+}
+
+void sm_fail(const char *format, ...)
+{
+    char text[PDX_ERROR_TEXT_MAX + 256];
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fail_msg("%s: %s", sm_noted, text);
+}
+
+/* --- Lists --- */
+
+void sm_mha(struct sm_list *l, uint32_t heads, uint32_t page_size, uint64_t k, uint64_t v,
+            size_t nlayers)
+{
+    *l = (struct sm_list){
+        .kv_kind = PDX_KV_MHA, .page_size = page_size, .heads = heads, .n = 2 * nlayers};
+    assert_true(l->n <= SM_TENSORS_MAX);
+    for (size_t i = 0; i < l->n; i++)
+        l->shapes[i] = (struct sm_shape){.rows = page_size,
+                                         .units = heads,
+                                         .unit_len = i < nlayers ? k : v,
+                                         .layer = (int32_t)(i % nlayers)};
+}
+
+void sm_mla(struct sm_list *l, uint32_t page_size, uint64_t len, size_t nlayers)
+{
+    *l = (struct sm_list){.kv_kind = PDX_KV_MLA, .page_size = page_size, .n = nlayers};
+    assert_true(l->n <= SM_TENSORS_MAX);
+    for (size_t i = 0; i < l->n; i++)
+        l->shapes[i] = (struct sm_shape){.rows = page_size,
+                                         .units = 1,
+                                         .unit_len = len + i,
+                                         .layer = (int32_t)i,
+                                         .copies = true};
+}
+
+void sm_number(struct sm_list *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        l->shapes[i].layer = (int32_t)i;
+}
+
+/* --- Which unit is where --- */
 
 static uint64_t sm_units_of(uint64_t total, uint32_t tp)
 {
@@ -69,14 +128,31 @@ static uint8_t sm_byte(size_t tensor, size_t item, uint64_t row, uint64_t unit, 
     return (uint8_t)(h >> 56);
 }
 
-static void sm_tensor_init(struct pdx_tensor *t, const struct sm_list *l, size_t i, uint32_t tp)
-{
-    const struct sm_shape *s = &l->shapes[i];
-    size_t half = l->kv_kind == PDX_KV_MHA && !l->type ? l->n / 2 : l->n;
+/* --- Ranks --- */
 
-    t->layer = (int32_t)(i % half) + s->layer_add;
+static uint32_t sm_stages(const struct sm_side *how)
+{
+    return how->pp ? how->pp : 1;
+}
+
+static bool sm_on_stage(const struct sm_shape *s, const struct sm_side *how, uint32_t stage)
+{
+    bool last = stage + 1 == sm_stages(how);
+
+    if (s->draft)
+        return last;
+    return (stage == 0 || s->layer >= how->ends[stage - 1]) &&
+           (last || s->layer < how->ends[stage]);
+}
+
+static void sm_tensor_init(struct pdx_tensor *t, const struct sm_list *l, const struct sm_shape *s,
+                           uint32_t tp)
+{
+    t->layer = l->untold ? PDX_LAYER_NONE : s->layer;
+    t->part = s->part;
+    t->flags = (s->draft ? PDX_TENSOR_DRAFT : 0u) | (s->replicated ? PDX_TENSOR_REPLICATED : 0u);
     t->item_len = s->rows * sm_rank_units(s, tp) * s->unit_len;
-    if (!l->type || s->copies)
+    if (s->copies || !(l->type || s->own_heads))
         return;
     t->shard_dim = sm_rank_units(s, tp);
     t->outer = s->rows;
@@ -86,46 +162,119 @@ static void sm_tensor_init(struct pdx_tensor *t, const struct sm_list *l, size_t
     }
 }
 
-void sm_rank_init(struct sm_rank *r, const struct sm_list *l, enum fake_side side, uint32_t tp,
-                  uint32_t rank, size_t nitems)
+/* One tensor behind the other. Returns the length of the region. */
+static uint64_t sm_place_apart(struct sm_rank *r)
 {
-    struct pdx_component c = {.type = l->type, .tensors = r->tensors, .ntensors = l->n};
-    struct pdx_error why;
     uint64_t off = SM_GAP;
 
-    *r = (struct sm_rank){.tp = tp, .rank = rank, .nitems = nitems};
-    for (size_t i = 0; i < l->n; i++) {
-        sm_tensor_init(&r->tensors[i], l, i, tp);
+    for (size_t i = 0; i < r->n; i++) {
         r->tensors[i].off = off;
-        r->tensors[i].len = nitems * r->tensors[i].item_len;
+        r->tensors[i].len = r->nitems * r->tensors[i].item_len;
         off += r->tensors[i].len + SM_GAP;
     }
-    r->region = fake_region(side, off);
-    for (size_t i = 0; i < l->n; i++)
-        r->tensors[i].region = r->region;
+    return off;
+}
+
+static uint64_t sm_place_in_turns(struct sm_rank *r)
+{
+    uint64_t stride = 0;
+
+    for (size_t i = 0; i < r->n; i++) {
+        r->tensors[i].off = SM_GAP + stride;
+        stride += r->tensors[i].item_len + SM_TURN_GAP;
+    }
+    for (size_t i = 0; i < r->n; i++) {
+        r->tensors[i].stride = stride;
+        r->tensors[i].len = (r->nitems - 1) * stride + r->tensors[i].item_len;
+    }
+    return SM_GAP + r->nitems * stride + SM_GAP;
+}
+
+static void sm_describe(struct sm_rank *r)
+{
+    const struct sm_list *l = r->list;
+    const struct sm_side *how = &r->side;
+
     r->desc = (struct pdx_layout_desc)PDX_LAYOUT_DESC_INIT;
-    r->desc.engine_rank = rank;
-    r->desc.tp_size = tp;
-    r->desc.page_size = l->page_size;
+    r->desc.engine_rank = r->rank;
+    r->desc.tp_size = how->tp;
+    r->desc.pp_size = sm_stages(how);
+    r->desc.pp_rank = r->stage;
+    r->desc.page_size = l->page_size ? l->page_size : 1;
     r->desc.total_kv_head_num = l->heads;
-    if (l->type) {
-        r->desc.components = &c;
-        r->desc.ncomponents = 1;
-    }
-    if (!l->type ||
-        l->kv_kind == PDX_KV_MLA) { /* a state list of an MLA model stands in for both */
-        r->desc.kv_kind = l->kv_kind;
+    r->desc.start_layer = l->untold && r->stage ? (uint32_t)how->ends[r->stage - 1] : 0;
+    r->desc.kv_kind = l->kv_kind;
+    if (!l->type) {
         r->desc.kv = r->tensors;
-        r->desc.nkv = l->n;
+        r->desc.nkv = r->n;
+        return;
     }
+    r->component = (struct pdx_component){.type = l->type, .tensors = r->tensors, .ntensors = r->n};
+    r->desc.components = &r->component;
+    r->desc.ncomponents = 1;
+    if (l->kv_kind == PDX_KV_NONE)
+        return;
+    for (size_t i = 0; i < r->n; i++)
+        r->stand_in[i] = (struct pdx_tensor){
+            .region = r->region,
+            .off = r->tensors[i].off,
+            .len = r->tensors[i].len,
+            .item_len = r->tensors[i].item_len,
+            .stride = r->tensors[i].stride,
+            .layer = l->kv_kind == PDX_KV_MHA ? PDX_LAYER_NONE : r->tensors[i].layer,
+        };
+    r->desc.kv = r->stand_in;
+    r->desc.nkv = r->n;
+}
+
+/* What the peer gets to see of a layout. */
+static struct pdx_layout *sm_through_the_wire(struct pdx_layout *made)
+{
+    size_t len = pdx_layout_encode(made, NULL, 0);
+    uint8_t *buf = malloc(len);
+    struct pdx_layout *back = NULL;
+    struct pdx_error why;
+
+    assert_non_null(buf);
+    assert_int_equal(pdx_layout_encode(made, buf, len), len);
+    if (pdx_layout_decode(buf, len, &back, &why) < 0)
+        sm_fail("%s", why.text);
+    free(buf);
+    pdx_layout_destroy(made);
+    return back;
+}
+
+void sm_rank_init(struct sm_rank *r, const struct sm_list *l, enum fake_side side,
+                  const struct sm_side *how, uint32_t rank, uint32_t stage, size_t nitems)
+{
+    struct pdx_error why;
+
+    *r = (struct sm_rank){.list = l, .side = *how, .rank = rank, .stage = stage, .nitems = nitems};
+    for (size_t k = 0; k < l->n; k++) {
+        size_t i = how->backwards ? l->n - 1 - k : k;
+
+        if (!sm_on_stage(&l->shapes[i], how, stage))
+            continue;
+        sm_tensor_init(&r->tensors[r->n], l, &l->shapes[i], how->tp);
+        r->at[r->n++] = i;
+    }
+    r->region_len = how->turns ? sm_place_in_turns(r) : sm_place_apart(r);
+    r->region = fake_region(side, r->region_len);
+    for (size_t i = 0; i < r->n; i++)
+        r->tensors[i].region = r->region;
+    sm_describe(r);
     if (pdx_layout_create(&r->desc, &r->layout, &why) < 0)
-        fail_msg("%s", why.text);
+        sm_fail("%s", why.text);
+    if (side == FAKE_REMOTE)
+        r->layout = sm_through_the_wire(r->layout);
 }
 
 void sm_rank_fini(struct sm_rank *r)
 {
     pdx_layout_destroy(r->layout);
 }
+
+/* --- Content --- */
 
 typedef void (*sm_byte_fn)(uint8_t *mem, uint8_t *hits, uint8_t want);
 
@@ -139,106 +288,53 @@ static void sm_set(uint8_t *mem, uint8_t *hits, uint8_t want)
 static void sm_compare(uint8_t *mem, uint8_t *hits, uint8_t want)
 {
     if (*mem != want || *hits != 1)
-        fail_msg("byte is %u, not %u; written %u times", *mem, want, *hits);
+        sm_fail("byte is %u, not %u; written %u times", *mem, want, *hits);
     *mem = 0;
     *hits = 0;
 }
 
-static void sm_each_byte(const struct sm_rank *r, const struct sm_list *l, const int32_t *idx,
-                         size_t n, sm_byte_fn fn)
+static void sm_each_byte(const struct sm_rank *r, const int32_t *idx, size_t n, sm_byte_fn fn)
 {
     uint8_t *mem = fake_mem(r->region);
     uint8_t *hits = (uint8_t *)fake_hits(r->region);
 
-    for (size_t t = 0; t < l->n; t++) {
-        const struct sm_shape *s = &l->shapes[t];
-        uint64_t units = sm_rank_units(s, r->tp);
+    for (size_t t = 0; t < r->n; t++) {
+        const struct sm_shape *s = &r->list->shapes[r->at[t]];
+        const struct pdx_tensor *tensor = &r->tensors[t];
+        uint64_t units = sm_rank_units(s, r->side.tp);
+        uint64_t stride = tensor->stride ? tensor->stride : tensor->item_len;
 
         for (size_t k = 0; k < n; k++) {
-            uint64_t at = r->tensors[t].off + (uint64_t)idx[k] * r->tensors[t].item_len;
+            uint64_t at = tensor->off + (uint64_t)idx[k] * stride;
 
             for (uint64_t row = 0; row < s->rows; row++)
-                for (uint64_t j = 0; j < units; j++)
+                for (uint64_t j = 0; j < units; j++) {
+                    uint64_t unit = sm_unit(s, r->side.tp, r->rank, j);
+
                     for (uint64_t b = 0; b < s->unit_len; b++, at++)
-                        fn(&mem[at], &hits[at],
-                           sm_byte(t, k, row, sm_unit(s, r->tp, r->rank, j), b));
+                        fn(&mem[at], &hits[at], sm_byte(r->at[t], k, row, unit, b));
+                }
         }
     }
 }
 
-static uint64_t sm_region_len(const struct sm_rank *r, const struct sm_list *l)
+void sm_fill(const struct sm_rank *r, const int32_t *idx, size_t n)
 {
-    return r->tensors[l->n - 1].off + r->tensors[l->n - 1].len + SM_GAP;
+    sm_each_byte(r, idx, n, sm_set);
 }
 
-void sm_fill(const struct sm_rank *r, const struct sm_list *l, const int32_t *idx, size_t n)
+void sm_check(const struct sm_rank *r, const int32_t *idx, size_t n)
 {
-    sm_each_byte(r, l, idx, n, sm_set);
+    const uint8_t *mem = fake_mem(r->region);
+    const uint8_t *hits = fake_hits(r->region);
+
+    sm_each_byte(r, idx, n, sm_compare);
+    for (size_t i = 0; i < r->region_len; i++)
+        if (mem[i] || hits[i])
+            sm_fail("byte %zu of the region was written", i);
 }
 
-void sm_check(const struct sm_rank *r, const struct sm_list *l, const int32_t *idx, size_t n)
-{
-    uint64_t len = sm_region_len(r, l);
-
-    sm_each_byte(r, l, idx, n, sm_compare);
-    for (uint64_t i = 0; i < len; i++)
-        if (fake_mem(r->region)[i] || fake_hits(r->region)[i])
-            fail_msg("byte %llu of the region was written", (unsigned long long)i);
-}
-
-/* Returns whether something was sent. */
-static bool sm_send(const struct sm_list *l, const struct sm_rank *p, const struct sm_rank *d,
-                    struct pdx_index_list src, struct pdx_index_list dst)
-{
-    struct pdx_transfer_status *st = NULL;
-    struct pdx_route *route;
-    struct pdx_error why;
-    size_t nst;
-    bool carries;
-    int rc;
-
-    if (pdx_route_create(fake_engine(), p->layout, fake_peer(), d->layout, NULL, &route, &why) < 0)
-        fail_msg("%s", why.text);
-    carries = pdx_route_carries(route, l->type ? PDX_PAYLOAD_STATE : PDX_PAYLOAD_KV, 0);
-    if (l->type)
-        rc = pdx_send_state(route, &src, &dst, 1, NULL, &st, 1, &nst, &why);
-    else
-        rc = pdx_send_kvcache(route, src, dst, NULL, &st, &why);
-    if (rc < 0)
-        fail_msg("%s", why.text);
-    assert_true(carries == (st != NULL));
-    if (st)
-        fake_run(fake_submission_of(st));
-    pdx_route_destroy(route);
-    return carries;
-}
-
-size_t sm_transfer(const struct sm_list *l, uint32_t prefill_tp, uint32_t decode_tp,
-                   const int32_t *src, const int32_t *dst, size_t n, size_t nitems)
-{
-    size_t silent = 0;
-
-    for (uint32_t d = 0; d < decode_tp; d++) {
-        uint32_t feeding = prefill_tp >= decode_tp ? prefill_tp / decode_tp : 1;
-        uint32_t first = prefill_tp >= decode_tp ? d * feeding : d / (decode_tp / prefill_tp);
-        struct sm_rank to;
-
-        sm_rank_init(&to, l, FAKE_REMOTE, decode_tp, d, nitems);
-        for (uint32_t p = first; p < first + feeding; p++) {
-            struct sm_rank from;
-
-            sm_rank_init(&from, l, FAKE_LOCAL, prefill_tp, p, nitems);
-            sm_fill(&from, l, src, n);
-            silent += !sm_send(l, &from, &to, (struct pdx_index_list){src, n},
-                               (struct pdx_index_list){dst, n});
-            sm_rank_fini(&from);
-        }
-        sm_check(&to, l, dst, n);
-        sm_rank_fini(&to);
-        fake_reset();
-    }
-    return silent;
-}
+/* --- Pieces --- */
 
 struct sm_collected {
     size_t pair; /* the one that is collected */

@@ -33,9 +33,9 @@ static void side_init(struct pair_side *s, enum fake_side side)
     side_tensors(s, s->swa, 2, 64, &off);
     side_tensors(s, s->dsa, 1, 32, &off);
     s->mamba[0].shard_dim = s->mamba[1].shard_dim = 8;
-    s->components[0] = (struct pdx_component){"mamba", s->mamba, 2};
-    s->components[1] = (struct pdx_component){"swa", s->swa, 2};
-    s->components[2] = (struct pdx_component){"dsa", s->dsa, 1};
+    s->components[0] = (struct pdx_component){.type = "mamba", .tensors = s->mamba, .ntensors = 2};
+    s->components[1] = (struct pdx_component){.type = "swa", .tensors = s->swa, .ntensors = 2};
+    s->components[2] = (struct pdx_component){.type = "dsa", .tensors = s->dsa, .ntensors = 1};
     s->desc = (struct pdx_layout_desc)PDX_LAYOUT_DESC_INIT;
     s->desc.engine_rank = 1;
     s->desc.tp_size = 2;
@@ -64,6 +64,19 @@ void pair_item_len(struct pdx_tensor *t, uint64_t item_len)
     t->len = PAIR_ITEMS * item_len;
 }
 
+void pair_draft(struct pair_side *s, struct pdx_tensor kv[PAIR_KV_MAX], size_t nlayers)
+{
+    assert_true(4 + 2 * nlayers <= PAIR_KV_MAX);
+    memcpy(kv, s->kv, sizeof s->kv);
+    for (size_t i = 0; i < 2 * nlayers; i++) {
+        kv[4 + i] = s->kv[0];
+        kv[4 + i].off = 65536 + i * 4096;
+        kv[4 + i].flags = PDX_TENSOR_DRAFT;
+    }
+    s->desc.kv = kv;
+    s->desc.nkv += 2 * nlayers;
+}
+
 void pair_layouts(struct pair *p)
 {
     struct pdx_layout *made = NULL;
@@ -85,7 +98,7 @@ void pair_layouts(struct pair *p)
 
 void pair_route(struct pair *p, uint32_t flags)
 {
-    const struct pdx_route_opts opts = {sizeof opts, flags};
+    const struct pdx_route_opts opts = {.size = sizeof opts, .flags = flags};
 
     pair_layouts(p);
     if (pdx_route_create(fake_engine(), p->local.layout, fake_peer(), p->remote.layout, &opts,

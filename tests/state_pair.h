@@ -8,7 +8,8 @@
 
 #include "fake_engine.h"
 
-#define PAIR_ITEMS 10 /* of every tensor */
+#define PAIR_ITEMS  10 /* of every tensor */
+#define PAIR_KV_MAX 16
 
 struct pair_side {
     struct pdx_region *region;
@@ -32,6 +33,8 @@ struct pair {
 void pair_init(struct pair *p);
 /* Changes item_len, and len with it. */
 void pair_item_len(struct pdx_tensor *t, uint64_t item_len);
+/* Adds a draft model of so many layers behind the two; all KV tensors then stand in `kv`. */
+void pair_draft(struct pair_side *s, struct pdx_tensor kv[PAIR_KV_MAX], size_t nlayers);
 /* Makes both layouts; the remote one goes through its encoded form. */
 void pair_layouts(struct pair *p);
 /* Both layouts and a route, which must succeed. */

@@ -62,8 +62,8 @@ static void sample_init(struct sample *s)
                                     .len = 4096,
                                     .item_len = 1024,
                                     .layer = PDX_LAYER_NONE};
-    s->components[0] = (struct pdx_component){"mamba", s->mamba, 2};
-    s->components[1] = (struct pdx_component){"swa", s->swa, 1};
+    s->components[0] = (struct pdx_component){.type = "mamba", .tensors = s->mamba, .ntensors = 2};
+    s->components[1] = (struct pdx_component){.type = "swa", .tensors = s->swa, .ntensors = 1};
     s->desc = (struct pdx_layout_desc)PDX_LAYOUT_DESC_INIT;
     s->desc.engine_rank = 5;
     s->desc.tp_size = 2;
@@ -134,7 +134,7 @@ SPOIL(region, s->kv[2].region = NULL)
 SPOIL(item_zero, s->kv[1].item_len = 0)
 SPOIL(item_len, s->kv[1].len = 639)
 SPOIL(page_heads, s->kv[3].item_len = 4; s->kv[3].len = 40)
-SPOIL(kv_axis, s->kv[0].shard_dim = 2)
+SPOIL(kv_axis, s->kv[0].shard_dim = 2; s->kv[0].outer = 2)
 SPOIL(layer_missing, s->kv[0].layer = PDX_LAYER_NONE)
 SPOIL(layer_negative, s->swa[0].layer = -2)
 SPOIL(layer_v, s->kv[3].layer = 9)
@@ -168,7 +168,7 @@ static const struct {
     {spoil_kind, PDX_EINVAL, "kv_kind 7"},
     {spoil_kind_none, PDX_EINVAL, "kv_kind is none, but there are 4 KV tensors"},
     {spoil_no_kv, PDX_EINVAL, "KV memory descriptors are empty"},
-    {spoil_odd_kv, PDX_EINVAL, "nkv is 3"},
+    {spoil_odd_kv, PDX_EINVAL, "kv: there are 3 tensors: MHA needs K of every layer"},
     {spoil_null_kv, PDX_EINVAL, "kv: there are 4 tensors, but their pointer is NULL"},
     {spoil_heads, PDX_EINVAL, "kv_head_num is 3, but 4 heads (total_kv_head_num) over tp_size 2"},
     {spoil_heads_tp, PDX_EINVAL, "total_kv_head_num 4 and tp_size 3"},
@@ -178,7 +178,7 @@ static const struct {
     {spoil_item_zero, PDX_EINVAL, "kv tensor 1: len 640 is not a whole number of items of 0"},
     {spoil_item_len, PDX_EINVAL, "kv tensor 1: len 639 is not a whole number of items of 64"},
     {spoil_page_heads, PDX_EINVAL, "item_len 4 is not a multiple of page_size 4 x 2 heads"},
-    {spoil_kv_axis, PDX_EINVAL, "kv tensor 0: shard_dim"},
+    {spoil_kv_axis, PDX_EINVAL, "kv tensor 0: shard_dim 2, outer 2"},
     {spoil_layer_missing, PDX_EINVAL, "3 of 4 tensors tell their layer"},
     {spoil_layer_negative, PDX_EINVAL, "layer -2 is negative"},
     {spoil_layer_v, PDX_EINVAL, "tensor 3 (its V) of layer 9"},
@@ -246,7 +246,7 @@ static void test_layout_tells_all_mistakes_at_once(void **state)
 static void test_layout_counts_mistakes_that_do_not_fit(void **state)
 {
     struct pdx_tensor t[200];
-    struct pdx_component c = {"mamba", t, COUNT(t)};
+    struct pdx_component c = {.type = "mamba", .tensors = t, .ntensors = COUNT(t)};
     struct pdx_layout_desc d = PDX_LAYOUT_DESC_INIT;
     struct pdx_region *region = fake_region(FAKE_LOCAL, 100);
     struct pdx_layout *l;
@@ -300,7 +300,7 @@ static void test_encoded_layout_comes_back_the_same(void **state)
     again = encoded(back, &again_len);
     assert_int_equal(again_len, len);
     assert_memory_equal(again, buf, len);
-    assert_int_equal(pdx_route_check(l, back, &why), 0);
+    assert_int_equal(pdx_route_check(l, back, NULL, &why), 0);
     free(buf);
     free(again);
     pdx_layout_destroy(l);
@@ -378,7 +378,7 @@ static void test_changed_bytes_of_a_layout_do_no_harm(void **state)
                 size_t ignored;
 
                 accepted++;
-                (void)pdx_route_check(l, back, &why);
+                (void)pdx_route_check(l, back, NULL, &why);
                 free(encoded(back, &ignored));
                 pdx_layout_destroy(back);
             }
@@ -466,7 +466,7 @@ static void test_layout_of_another_version_or_kind_is_refused(void **state)
     assert_int_equal(decode_copy(buf, len, &back, &why), PDX_EVERSION);
     assert_non_null(strstr(why.text, "version 2"));
     *value_of(buf, len, "v") = 1;
-    *value_of(buf, len, "kv_kind") = 3;
+    *value_of(buf, len, "kv_kind") = 4;
     assert_int_equal(decode_copy(buf, len, &back, &why), PDX_EPROTO);
     assert_non_null(strstr(why.text, "kv_kind"));
     *value_of(buf, len, "kv_kind") = 1;
@@ -585,6 +585,7 @@ static void test_documented_layout_is_read_and_written(void **state)
     assert_int_equal(pdxi_layout_aux(l).at[0].layer, PDX_LAYER_NONE);
     assert_int_equal(l->ncomponents, 1);
     assert_string_equal(l->components[0].type, "mamba");
+    assert_int_equal(l->components[0].slots, 1);
     assert_int_equal(pdxi_layout_component(l, 0).at[0].outer, 3);
     assert_int_equal(pdxi_layout_component(l, 0).at[0].groups[2], 4096);
     assert_int_equal(pdxi_layout_component(l, 0).at[1].shard_dim, 16);
@@ -598,7 +599,7 @@ static void test_largest_layout_goes_over_the_wire(void **state)
 {
     enum { N = 16384 };
     struct pdx_tensor *t = calloc(N + 1, sizeof *t);
-    struct pdx_component c = {"mamba", t, N};
+    struct pdx_component c = {.type = "mamba", .tensors = t, .ntensors = N};
     struct pdx_layout_desc d = PDX_LAYOUT_DESC_INIT;
     struct pdx_layout *l, *back;
     struct pdx_error why;
@@ -622,7 +623,7 @@ static void test_largest_layout_goes_over_the_wire(void **state)
     buf = encoded(l, &len);
     if (pdx_layout_decode(buf, len, &back, &why) < 0)
         fail_msg("%s", why.text);
-    assert_int_equal(pdx_route_check(l, back, &why), 0);
+    assert_int_equal(pdx_route_check(l, back, NULL, &why), 0);
     free(buf);
     free(t);
     pdx_layout_destroy(l);

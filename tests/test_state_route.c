@@ -72,6 +72,10 @@ BEND(dsa_at_tp, half_tp(p); p->local.components[0] = p->local.components[2];
      p->remote.components[0] = p->remote.components[2])
 BEND(mamba_one_dim, half_tp(p); p->remote.mamba[0].shard_dim = 0)
 BEND(mamba_no_dims, half_tp(p); p->remote.mamba[0].shard_dim = 0; p->local.mamba[0].shard_dim = 0)
+BEND(mamba_copies_len, bend_mamba_no_dims(p); p->local.mamba[0].flags = PDX_TENSOR_REPLICATED;
+     p->remote.mamba[0].flags = PDX_TENSOR_REPLICATED)
+BEND(mamba_one_copy, bend_mamba_no_dims(p); pair_item_len(&p->remote.mamba[0], 96);
+     p->remote.mamba[0].flags = PDX_TENSOR_REPLICATED)
 BEND(mamba_same_dim, half_tp(p); p->remote.mamba[0].shard_dim = 8)
 BEND(mamba_unit, half_tp(p); pair_item_len(&p->remote.mamba[0], 96))
 BEND(kv_unit, half_tp(p); pair_item_len(&p->remote.kv[2], 128))
@@ -126,7 +130,16 @@ static const struct {
       "decode_tp_size=1)"}},
     {"dsa_at_tp", bend_dsa_at_tp, {"TP-mismatched non-MLA DSA models"}},
     {"mamba_one_dim", bend_mamba_one_dim, {"shard_dim: local 8, remote 0 at tp_size 2 and 1"}},
-    {"mamba_no_dims", bend_mamba_no_dims, {"tensor 0: item_len: local 96, remote 192"}},
+    {"mamba_no_dims",
+     bend_mamba_no_dims,
+     {"component 0 (mamba) tensor 0: PD state transfer does not support TP-mismatched "
+      "MAMBA "
+      "models (prefill_tp_size=2, decode_tp_size=1)",
+      "PDX_TENSOR_REPLICATED"}},
+    {"mamba_copies_len", bend_mamba_copies_len, {"tensor 0: item_len: local 96, remote 192"}},
+    {"mamba_one_copy",
+     bend_mamba_one_copy,
+     {"tensor 0: shard_dim: local 0, remote 0 (replicated) at tp_size 2 and 1"}},
     {"mamba_same_dim",
      bend_mamba_same_dim,
      {"shard_dim x tp_size: local 8 x 2, remote 8 x 1 are not the same axis"}},
@@ -147,7 +160,7 @@ static void test_route_names_each_mismatch(void **state)
         pair_init(&p);
         bent[i].bend(&p);
         pair_layouts(&p);
-        if (pdx_route_check(p.local.layout, p.remote.layout, &p.why) != PDX_EMISMATCH)
+        if (pdx_route_check(p.local.layout, p.remote.layout, NULL, &p.why) != PDX_EMISMATCH)
             fail_msg("%s: not found", bent[i].name);
         for (size_t k = 0; k < COUNT(bent[i].text) && bent[i].text[k]; k++)
             pair_has(&p, bent[i].text[k]);
@@ -174,7 +187,7 @@ static void test_route_tells_all_mismatches_at_once(void **state)
     bend_swa_item(&p);
     bend_aux_item(&p);
     pair_layouts(&p);
-    assert_int_equal(pdx_route_check(p.local.layout, p.remote.layout, &p.why), PDX_EMISMATCH);
+    assert_int_equal(pdx_route_check(p.local.layout, p.remote.layout, NULL, &p.why), PDX_EMISMATCH);
     pair_has(&p, "rank 1 (local) and rank 1 (remote) do not fit: (1) ");
     pair_has(&p, "page_size: local 4, remote 2");
     pair_has(&p, "float16");
@@ -196,6 +209,7 @@ static void test_route_sums_up_many_equal_mismatches(void **state)
     for (int i = 0; i < 64; i++) {
         t[0][i] = p.local.kv[0];
         t[1][i] = p.remote.kv[0];
+        t[0][i].off = t[1][i].off = (uint64_t)i * t[0][i].len;
         pair_item_len(&t[1][i], 64);
     }
     p.local.desc.kv = t[0];
@@ -203,7 +217,7 @@ static void test_route_sums_up_many_equal_mismatches(void **state)
     p.local.desc.nkv = p.remote.desc.nkv = 64;
     bend_aux_item(&p);
     pair_layouts(&p);
-    assert_int_equal(pdx_route_check(p.local.layout, p.remote.layout, &p.why), PDX_EMISMATCH);
+    assert_int_equal(pdx_route_check(p.local.layout, p.remote.layout, NULL, &p.why), PDX_EMISMATCH);
     pair_has(&p, "kv tensor 2");
     pair_has(&p, "kv: the other 61 tensors were not compared");
     pair_has(&p, "aux buffer 1");
@@ -274,7 +288,7 @@ static void test_route_wants_the_peer_as_it_runs_now(void **state)
 
 static void test_route_refuses_wrong_arguments(void **state)
 {
-    struct pdx_route_opts opts = {sizeof opts, 8};
+    struct pdx_route_opts opts = {.size = sizeof opts, .flags = 16};
     struct pair p;
 
     (void)state;
@@ -290,8 +304,8 @@ static void test_route_refuses_wrong_arguments(void **state)
     assert_int_equal(pdx_route_create(fake_engine(), p.local.layout, fake_peer(), p.remote.layout,
                                       &opts, &p.route, &p.why),
                      PDX_EINVAL);
-    pair_has(&p, "0x8");
-    opts = (struct pdx_route_opts){0, PDX_ROUTE_TRUST_PAIRING}; /* its flags would be lost */
+    pair_has(&p, "opts->flags 0x10: known are 0xf");
+    opts = (struct pdx_route_opts){.flags = PDX_ROUTE_TRUST_PAIRING}; /* its flags would be lost */
     assert_int_equal(pdx_route_create(fake_engine(), p.local.layout, fake_peer(), p.remote.layout,
                                       &opts, &p.route, &p.why),
                      PDX_EINVAL);
@@ -300,7 +314,7 @@ static void test_route_refuses_wrong_arguments(void **state)
                                       NULL, NULL, &p.why),
                      PDX_EINVAL);
     pair_has(&p, "ret_route");
-    assert_int_equal(pdx_route_check(p.local.layout, NULL, &p.why), PDX_EINVAL);
+    assert_int_equal(pdx_route_check(p.local.layout, NULL, NULL, &p.why), PDX_EINVAL);
     pair_fini(&p);
 }
 
@@ -369,7 +383,8 @@ static void test_aux_goes_with_the_last_stage(void **state)
     pair_fini(&p);
 }
 
-/* Equal splits pair one to one, whatever number the first layer has. */
+/* Equal splits pair one to one, whatever number the first layer has; K and V of a layer go
+ * together. */
 static void test_same_pp_split_pairs_one_to_one(void **state)
 {
     struct pair p;
@@ -381,7 +396,7 @@ static void test_same_pp_split_pairs_one_to_one(void **state)
     p.local.desc.start_layer = p.remote.desc.start_layer = 2;
     pair_route(&p, 0);
     check_kv_pairs(&p,
-                   (uint64_t[]){p.remote.kv[0].off, p.remote.kv[1].off, p.remote.kv[2].off,
+                   (uint64_t[]){p.remote.kv[0].off, p.remote.kv[2].off, p.remote.kv[1].off,
                                 p.remote.kv[3].off},
                    4);
     pair_fini(&p);
@@ -410,7 +425,7 @@ static void test_told_layers_pair_in_any_order(void **state)
     }
     pair_route(&p, 0);
     check_kv_pairs(&p,
-                   (uint64_t[]){p.remote.kv[1].off, p.remote.kv[0].off, p.remote.kv[3].off,
+                   (uint64_t[]){p.remote.kv[1].off, p.remote.kv[3].off, p.remote.kv[0].off,
                                 p.remote.kv[2].off},
                    4);
     assert_int_equal(pdx_send_state(p.route, lists, lists, 3, NULL, st, 3, &n, &p.why), 0);

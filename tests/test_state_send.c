@@ -119,9 +119,10 @@ static void test_mamba_takes_exactly_one_index(void **state)
     (void)state;
     pair_init(&p);
     for (struct pair_side *s = &p.local;; s = &p.remote) {
-        s->components[0] = (struct pdx_component){"swa", s->swa, 2};
-        s->components[1] = (struct pdx_component){"dsa", s->dsa, 1};
-        s->components[2] = (struct pdx_component){"mamba", s->mamba, 2};
+        s->components[0] = (struct pdx_component){.type = "swa", .tensors = s->swa, .ntensors = 2};
+        s->components[1] = (struct pdx_component){.type = "dsa", .tensors = s->dsa, .ntensors = 1};
+        s->components[2] =
+            (struct pdx_component){.type = "mamba", .tensors = s->mamba, .ntensors = 2};
         if (s == &p.remote)
             break;
     }
@@ -402,10 +403,33 @@ static void test_kv_lists_are_judged_before_anything_moves(void **state)
     kv_refused(&p, list(2), list(3), PDX_EINVAL, "src=2, dst=3");
     kv_refused(&p, list(1), none, PDX_EINVAL, "src=1, dst=0");
     kv_refused(&p, none, list(1), PDX_EINVAL, "src=0, dst=1");
-    kv_refused(&p, list(0), list(0), PDX_EINVAL, "there are no pages");
     kv_refused(&p, (struct pdx_index_list){NULL, 1}, list(1), PDX_EINVAL, "idx is NULL");
     kv_refused(&p, list(6), list(6), PDX_ERANGE, "kv: submission 0");
     kv_refused(&p, (struct pdx_index_list){numbers + 6, 1}, list(1), PDX_ERANGE, "-1");
+    pair_fini(&p);
+}
+
+/* A last chunk without pages: there is nothing to wait for. */
+static void test_kv_of_no_pages_is_done_at_once(void **state)
+{
+    const struct pdx_index_list empty[] = {list(0), none};
+    struct pdx_route_counters c;
+    struct pair p;
+
+    (void)state;
+    pair_init(&p);
+    pair_route(&p, 0);
+    for (size_t i = 0; i < 4; i++) {
+        struct pdx_transfer_status *st = (struct pdx_transfer_status *)numbers;
+
+        assert_int_equal(pdx_send_kvcache(p.route, empty[i % 2], empty[i / 2], NULL, &st, &p.why),
+                         0);
+        assert_null(st);
+    }
+    assert_int_equal(pdx_send_kvcache(p.route, none, none, NULL, NULL, NULL), 0);
+    assert_int_equal(fake_nsubmissions(), 0);
+    pdx_route_counters(p.route, &c);
+    assert_int_equal(c.kv_sends + c.refused + c.elsewhere, 0);
     pair_fini(&p);
 }
 
@@ -509,6 +533,7 @@ int main(void)
         cmocka_unit_test(test_state_notifies_only_for_one_component),
         cmocka_unit_test(test_options_reach_every_transfer),
         cmocka_unit_test(test_kv_lists_are_judged_before_anything_moves),
+        cmocka_unit_test(test_kv_of_no_pages_is_done_at_once),
         cmocka_unit_test(test_kv_without_a_cache_is_refused),
         cmocka_unit_test(test_aux_slots_are_judged),
         cmocka_unit_test(test_sends_of_a_copy_are_left_to_the_first_rank),

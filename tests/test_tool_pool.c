@@ -99,15 +99,24 @@ static void test_sizing_window_covers_the_last_tokens(void **state)
     tool_model_fini(&m);
 }
 
+static struct tool_group group; /* of the one rank that a test has at a time */
+
 static void make_rank(struct tool_rank *r, const struct tool_model *m, uint32_t tp, uint32_t rank,
                       uint32_t inflight, uint32_t tokens)
 {
     struct tool_sizing s;
 
+    assert_int_equal(tool_group_init(&group, m, tp, 1, NULL), 0);
     assert_int_equal(
-        tool_sizing_plan(m, tp, UINT64_C(1) << 40, TOOL_POOL_GAP, inflight, tokens, true, &s, NULL),
+        tool_group_plan(&group, UINT64_C(1) << 40, TOOL_POOL_GAP, inflight, tokens, true, &s, NULL),
         0);
-    assert_int_equal(tool_rank_init(r, m, tp, rank, &s, 1, NULL), 0);
+    assert_int_equal(tool_rank_init(r, &group, rank, &s, 1, NULL), 0);
+}
+
+static void end_rank(struct tool_rank *r)
+{
+    tool_rank_fini(r);
+    tool_group_fini(&group);
 }
 
 static void test_pool_hands_out_each_item_once_and_no_guard(void **state)
@@ -141,7 +150,7 @@ static void test_pool_hands_out_each_item_once_and_no_guard(void **state)
     }
     assert_true(steps < 5 * n / 4); /* shuffled, not in order */
     free(items);
-    tool_rank_fini(&r);
+    end_rank(&r);
     tool_model_fini(&m);
 }
 
@@ -166,7 +175,7 @@ static void test_rank_places_all_of_a_request_or_nothing(void **state)
     tool_rank_release(&r, &b);
     tool_rank_release(&r, &a);
     assert_int_equal(r.pools[0].nfree, 20);
-    tool_rank_fini(&r);
+    end_rank(&r);
     tool_model_fini(&m);
 }
 
@@ -199,7 +208,7 @@ static void test_rank_verifies_and_poisons(void **state)
         tool_rank_release(&r, &pl);
         assert_true(tool_rank_check_rest(&r, &guards, text, sizeof text));
         assert_true(guards >= r.pools[0].nitems);
-        tool_rank_fini(&r);
+        end_rank(&r);
         tool_model_fini(&m);
     }
 }
@@ -244,7 +253,7 @@ static void test_rank_names_the_byte_that_is_wrong(void **state)
     tool_rank_fill(&r, 5, 7, &pl);
     assert_false(tool_rank_verify(&r, 5, 6, &pl, &bytes, text, sizeof text));
     tool_rank_release(&r, &pl);
-    tool_rank_fini(&r);
+    end_rank(&r);
     tool_model_fini(&m);
 }
 
@@ -272,7 +281,7 @@ static void test_rank_finds_a_stray_byte_anywhere(void **state)
         *places[i] ^= 1;
     }
     assert_true(tool_rank_check_rest(&r, &count, text, sizeof text));
-    tool_rank_fini(&r);
+    end_rank(&r);
     tool_model_fini(&m);
 }
 

@@ -188,6 +188,7 @@ static void test_hello_survives_the_way(void **state)
                            .shape = UINT64_C(0xfedcba9876543210),
                            .page_size = 64,
                            .tp = {4, 2},
+                           .pp = {3, 1},
                            .inflight = 4,
                            .max_tokens = 9999,
                            .seed = INT64_MAX};
@@ -198,15 +199,15 @@ static void test_hello_survives_the_way(void **state)
     assert_int_equal(tool_hello_decode(v, &b, NULL), 0);
     assert_string_equal(a.model, b.model);
     assert_true(a.shape == b.shape && a.page_size == b.page_size && a.tp[0] == b.tp[0] &&
-                a.tp[1] == b.tp[1] && a.inflight == b.inflight && a.max_tokens == b.max_tokens &&
-                a.seed == b.seed);
+                a.tp[1] == b.tp[1] && a.pp[0] == b.pp[0] && a.pp[1] == b.pp[1] &&
+                a.inflight == b.inflight && a.max_tokens == b.max_tokens && a.seed == b.seed);
     json_decref(v);
 }
 
 static void check_hello(const char *key, json_t *value, int err, const char *part)
 {
     struct tool_hello a = {
-        .model = "m", .page_size = 1, .tp = {1, 1}, .inflight = 1, .max_tokens = 1};
+        .model = "m", .page_size = 1, .tp = {1, 1}, .pp = {1, 1}, .inflight = 1, .max_tokens = 1};
     struct tool_hello b;
     struct pdx_error why;
     json_t *v = tool_hello_encode(&a);
@@ -224,6 +225,8 @@ static void test_hello_is_checked(void **state)
                 "use the same pdx");
     check_hello("prefill_tp", json_integer(0), PDX_EPROTO, "prefill_tp");
     check_hello("decode_tp", json_integer(TOOL_TP_MAX + 1), PDX_EPROTO, "decode_tp");
+    check_hello("prefill_pp", json_integer(TOOL_PP_MAX + 1), PDX_EPROTO, "prefill_pp");
+    check_hello("decode_pp", json_null(), PDX_EPROTO, "decode_pp");
     check_hello("page_size", json_integer(-1), PDX_EPROTO, "page_size");
     check_hello("inflight", json_integer(INT64_MAX), PDX_EPROTO, "inflight");
     check_hello("max_tokens", json_string("7"), PDX_EPROTO, "max_tokens");
@@ -298,6 +301,7 @@ static void test_messages_survive_the_way(void **state)
         struct tool_message a = {.op = ops[i],
                                  .room = 12,
                                  .tokens = 34,
+                                 .stage = TOOL_PP_MAX - 1,
                                  .ok = true,
                                  .bytes = 56,
                                  .requests = 7,
@@ -311,6 +315,8 @@ static void test_messages_survive_the_way(void **state)
         assert_int_equal(b.op, ops[i]);
         if (ops[i] == TOOL_OP_ANNOUNCE)
             assert_true(b.room == 12 && b.tokens == 34);
+        if (ops[i] == TOOL_OP_SENT)
+            assert_true(b.room == 12 && b.stage == TOOL_PP_MAX - 1 && b.ok);
         if (ops[i] == TOOL_OP_SUMMARY)
             assert_true(b.requests == 7 && b.failed == 8 && b.guards == 9 && b.bytes == 56);
         if (ops[i] == TOOL_OP_VERDICT)
@@ -342,7 +348,13 @@ static void test_messages_are_checked(void **state)
     check_message("{\"op\":\"announce\",\"room\":-1,\"tokens\":1}", PDX_EPROTO);
     check_message("{\"op\":\"announce\",\"room\":1,\"tokens\":4294967297}", PDX_EPROTO);
     check_message("{\"op\":\"announce\",\"room\":1,\"tokens\":1.0}", PDX_EPROTO);
-    check_message("{\"op\":\"sent\",\"room\":1,\"ok\":1,\"text\":\"\"}", PDX_EPROTO);
+    check_message("{\"op\":\"sent\",\"room\":1,\"stage\":0,\"ok\":1,\"text\":\"\"}", PDX_EPROTO);
+    check_message("{\"op\":\"sent\",\"room\":1,\"ok\":true,\"text\":\"\"}", PDX_EPROTO);
+    check_message("{\"op\":\"sent\",\"room\":1,\"stage\":-1,\"ok\":true,\"text\":\"\"}",
+                  PDX_EPROTO);
+    check_message("{\"op\":\"sent\",\"room\":1,\"stage\":64,\"ok\":true,\"text\":\"\"}",
+                  PDX_EPROTO);
+    check_message("{\"op\":\"sent\",\"room\":1,\"stage\":63,\"ok\":true,\"text\":\"\"}", 0);
     check_message("{\"op\":\"announce\",\"room\":1,\"tokens\":1}", 0);
 }
 
@@ -351,12 +363,15 @@ static void test_place_survives_the_way_and_is_checked(void **state)
     int32_t pages[] = {7, 3, 9}, slot[] = {4};
     struct tool_placement a[2] = {0}, b[2] = {0};
     struct tool_model m;
+    struct tool_group g, half;
     struct pdx_error why;
     uint64_t room = 0;
     json_t *v;
 
     (void)state;
     assert_int_equal(tool_model_load("DeepSeek-V3.2", 64, &m, NULL), 0); /* kv, dsa, aux */
+    assert_int_equal(tool_group_init(&g, &m, 2, 1, NULL), 0);
+    assert_int_equal(tool_group_init(&half, &m, 1, 1, NULL), 0);
     for (int i = 0; i < 2; i++) {
         a[i].items[0] = pages;
         a[i].spans[0].n = a[i].spans[1].n = 3;
@@ -366,23 +381,25 @@ static void test_place_survives_the_way_and_is_checked(void **state)
     v = tool_place_encode(5, a, 2, 3);
     assert_int_equal(tool_place_room(v, &room, NULL), 0);
     assert_int_equal(room, 5);
-    assert_int_equal(tool_place_decode(v, &m, 150, b, 2, &why), 0);
+    assert_int_equal(tool_place_decode(v, &g, 150, b, &why), 0);
     assert_memory_equal(b[1].items[0], pages, sizeof pages);
     assert_null(b[1].items[1]);
     assert_int_equal(b[1].items[2][0], 4);
     tool_placement_fini(&b[0]);
     tool_placement_fini(&b[1]);
 
-    assert_int_equal(tool_place_decode(v, &m, 193, b, 2, &why), PDX_EPROTO); /* 4 pages */
-    assert_int_equal(tool_place_decode(v, &m, 150, b, 1, &why), PDX_EPROTO);
+    assert_int_equal(tool_place_decode(v, &g, 193, b, &why), PDX_EPROTO); /* 4 pages */
+    assert_int_equal(tool_place_decode(v, &half, 150, b, &why), PDX_EPROTO);
     tool_placement_fini(&b[0]);
     pages[1] = -1;
     json_decref(v);
     v = tool_place_encode(5, a, 2, 3);
-    assert_int_equal(tool_place_decode(v, &m, 150, b, 2, &why), PDX_EPROTO);
+    assert_int_equal(tool_place_decode(v, &g, 150, b, &why), PDX_EPROTO);
     tool_placement_fini(&b[0]);
     tool_placement_fini(&b[1]);
     json_decref(v);
+    tool_group_fini(&g);
+    tool_group_fini(&half);
     tool_model_fini(&m);
 }
 

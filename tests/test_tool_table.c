@@ -172,6 +172,16 @@ static void test_count_is_grouped(void **state)
     assert_string_equal(tool_text_count(buf, UINT64_MAX), "18 446 744 073 709 551 615");
 }
 
+static void test_ranks_tell_stages_where_there_are_several(void **state)
+{
+    char buf[TOOL_TEXT_MAX];
+
+    (void)state;
+    assert_string_equal(tool_text_ranks(buf, 8, 1), "TP 8");
+    assert_string_equal(tool_text_ranks(buf, UINT32_MAX, UINT32_MAX),
+                        "TP 4294967295 x PP 4294967295");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +193,7 @@ int main(void)
         cmocka_unit_test(test_rate_is_decimal),
         cmocka_unit_test(test_duration_has_three_digits),
         cmocka_unit_test(test_count_is_grouped),
+        cmocka_unit_test(test_ranks_tell_stages_where_there_are_several),
     };
 
     return cmocka_run_group_tests_name("tool_table", tests, NULL, NULL);

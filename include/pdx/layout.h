@@ -8,7 +8,8 @@
  *
  * Words: an item is what one index addresses. For the KV cache it is one page
  * of page_size tokens with this rank's heads; for mamba state one request
- * slot; for swa and dsa one page of their own pool; for aux one request slot.
+ * slot; for swa and dsa one page of their own pool; for rings one row; for aux
+ * one request slot.
  */
 #ifndef PDX_LAYOUT_H
 #define PDX_LAYOUT_H
@@ -27,20 +28,44 @@ struct pdx_layout;
 enum pdx_kv_kind {
     PDX_KV_NONE = 0, /* this rank has no KV cache (or only state) */
     PDX_KV_MHA,      /* kv[] is K of every local layer, then V of every local layer */
-    PDX_KV_MLA       /* kv[] is one latent tensor per local layer, the same on every TP rank */
+    PDX_KV_MLA,      /* kv[] is one latent tensor per local layer, the same on every TP rank */
+    PDX_KV_MIXED     /* layers of both kinds: each kv[] tells its part, in any order */
+};
+
+/* What a KV tensor holds of its layer. */
+enum pdx_kv_part {
+    PDX_KV_PART_BY_KIND = 0, /* what kv_kind says of its place in the list */
+    PDX_KV_PART_K,           /* keys of this rank's heads */
+    PDX_KV_PART_V,           /* values */
+    PDX_KV_PART_LATENT       /* MLA, an indexer's keys: the same on every TP rank */
+};
+
+enum pdx_tensor_flags {
+    /* State: every TP rank holds the same, so one rank sends it. Without it and without shard_dim
+     * nobody knows how the ranks share the tensor, and routes between different TP sizes refuse
+     * it, unless its type says it (doc/state.md). */
+    PDX_TENSOR_REPLICATED = 1,
+    /* KV: of the speculative draft model. Draft tensors stand behind all others of kv[], by
+     * themselves in the order that kv_kind says. */
+    PDX_TENSOR_DRAFT = 2
 };
 
 struct pdx_tensor {
     struct pdx_region *region;
     uint64_t off;      /* bytes into the region where item 0 starts */
-    uint64_t len;      /* bytes of the tensor: items x item_len */
+    uint64_t len;      /* bytes from there to the end of the last item */
     uint64_t item_len; /* bytes of one item */
+    uint64_t stride;   /* bytes from one item to the next; 0: item_len. More where items of several
+                          tensors take turns in one buffer */
     int32_t layer;     /* global layer number; PDX_LAYER_NONE: not told. All of a list or none */
+    uint32_t flags;    /* enum pdx_tensor_flags */
+    enum pdx_kv_part part; /* KV only; told for every tensor of PDX_KV_MIXED */
 
-    /* State tensors only. An item is `outer` rows; each row holds shard_dim units of the axis that
-     * tensor parallelism splits. */
-    uint64_t shard_dim;     /* units on this rank; 0: every rank has the same, or not told */
-    uint64_t outer;         /* rows in front of the split axis; 0 means 1 */
+    /* An item is `outer` rows; each row holds shard_dim units of the axis that tensor parallelism
+     * splits. State tensors, and KV tensors whose number of heads is not the layout's (then outer
+     * is page_size). */
+    uint64_t shard_dim;     /* units on this rank; 0: there is no such axis, or it is not told */
+    uint64_t outer;         /* rows in front of the split axis; 0 means 1 (KV: page_size) */
     const uint64_t *groups; /* conv state [q | k | v]: widths of its blocks in the unsplit model. A
                                block of fewer units than ranks has copies: one on each rank */
     size_t ngroups;         /* 0: one block, as wide as the shards of all ranks; at most 64 */
@@ -50,7 +75,9 @@ struct pdx_component {
     const char *type; /* "mamba", "swa", "dsa", ... ; see doc/state.md. A name that the library does
                          not know is taken too, and refused when its state is sent */
     const struct pdx_tensor *tensors;
-    size_t ntensors;
+    size_t ntensors; /* 0: this pipeline stage has no layer of it */
+    uint32_t slots; /* of types with one slot per request (mamba): how many a request may have here;
+                       0 means 1; at most 65536 */
 };
 
 struct pdx_layout_desc {
@@ -69,7 +96,7 @@ struct pdx_layout_desc {
     uint32_t start_layer;       /* global number of the first local layer, where kv[].layer is not
                                    told */
     const struct pdx_tensor *kv;
-    size_t nkv;
+    size_t nkv;                   /* 0 with a kv_kind: this pipeline stage has no layer of it */
     const struct pdx_tensor *aux; /* host buffers with first token, log probabilities, ... */
     size_t naux;
     const struct pdx_component *components; /* in the same order on both sides */

@@ -149,11 +149,14 @@ static void layout_copy_tensors(struct pdx_layout *l, const struct pdx_tensor *f
             .off = from[i].off,
             .len = from[i].len,
             .item_len = from[i].item_len,
+            .stride = from[i].stride ? from[i].stride : from[i].item_len,
             .shard_dim = from[i].shard_dim,
             .outer = from[i].outer ? from[i].outer : 1,
             .groups = groups,
             .ngroups = (uint32_t)from[i].ngroups,
             .region = layout_region(l, from[i].region),
+            .flags = from[i].flags,
+            .told_part = from[i].part,
             .layer = from[i].layer,
         };
     }
@@ -184,6 +187,7 @@ static void layout_copy(struct pdx_layout *l, const struct pdx_layout_desc *d)
         memcpy(c->type, d->components[i].type, strlen(d->components[i].type));
         c->first = l->ntensors;
         c->n = (uint32_t)d->components[i].ntensors;
+        c->slots = d->components[i].slots ? d->components[i].slots : 1;
         layout_copy_tensors(l, d->components[i].tensors, d->components[i].ntensors);
     }
 }
@@ -234,7 +238,8 @@ static int layout_build(const struct pdx_layout_desc *d, const struct layout_siz
     pdxi_findings_init(&f);
     rc = pdxi_layout_check(l, &f);
     if (rc < 0) {
-        rc = pdxi_findings_refuse(&f, why, rc, "the layout is wrong");
+        rc = f.n ? pdxi_findings_refuse(&f, why, rc, "the layout is wrong")
+                 : pdxi_refuse(why, rc, "no memory to check a layout of %zu tensors.", s->ntensors);
         goto out_layout;
     }
     *ret_layout = l;

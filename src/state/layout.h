@@ -19,6 +19,7 @@
 #define PDXI_LAYOUT_COMPONENTS_MAX 64
 #define PDXI_LAYOUT_GROUPS_MAX     64 /* of one tensor */
 #define PDXI_LAYOUT_DTYPE_MAX      31
+#define PDXI_LAYOUT_SLOTS_MAX      65536u /* of one request */
 #define PDXI_LAYOUT_ENCODED_MAX    (16u << 20)
 #define PDXI_LAYOUT_REGION_MAX     1024 /* bytes of one region's descriptor */
 
@@ -33,6 +34,7 @@ struct pdxi_layout_component {
     char type[PDX_STATE_TYPE_MAX + 1];
     uint32_t first; /* in tensors */
     uint32_t n;
+    uint32_t slots; /* at least 1 */
 };
 
 struct pdx_layout {
@@ -77,8 +79,18 @@ struct pdx_layout *pdxi_layout_alloc(size_t nregions, size_t descs_len, size_t n
 /* Whether a type or dtype can stand in a message: at most `max` printable ASCII characters. */
 bool pdxi_layout_name_ok(const char *name, size_t len, size_t max);
 
-/* Works out what follows from the description (TP rank, KV heads) and checks everything. Returns
- * PDX_OK, PDX_ERANGE when all findings are tensors that leave their regions, else PDX_EINVAL. */
+/* Works out what follows from the description (TP rank, KV heads, parts and layer numbers) and
+ * checks everything. Returns PDX_OK; PDX_ERANGE when all findings are tensors that leave their
+ * regions, else PDX_EINVAL; PDX_ENOMEM without a finding. */
 int pdxi_layout_check(struct pdx_layout *l, struct pdxi_findings *f);
+
+/* The KV cache's share of that: first what follows, whatever the values are, then the rules. */
+void pdxi_layout_kv_resolve(struct pdx_layout *l);
+void pdxi_layout_kv_check(const struct pdx_layout *l, struct pdxi_findings *f);
+
+/* Finds tensors of one list that share bytes, so that one would overwrite what an index addresses
+ * in another. All of them lie inside their regions. Returns 0 or PDX_ENOMEM. */
+int pdxi_layout_overlap(const struct pdx_layout *l, const char *list, struct pdxi_tensors t,
+                        struct pdxi_findings *f);
 
 #endif

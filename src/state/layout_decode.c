@@ -78,7 +78,7 @@ static int read_scalars(const struct layout_reader *r, struct pdx_layout *l)
         (rc = read_u32(r, "tp", UINT32_MAX, &l->rank.tp_size)) < 0 ||
         (rc = read_u32(r, "pp", UINT32_MAX, &l->rank.pp_size)) < 0 ||
         (rc = read_u32(r, "pp_rank", UINT32_MAX, &l->rank.pp_rank)) < 0 ||
-        (rc = read_u32(r, "kv_kind", PDX_KV_MLA, &kind)) < 0 ||
+        (rc = read_u32(r, "kv_kind", PDX_KV_MIXED, &kind)) < 0 ||
         (rc = read_u32(r, "page", UINT32_MAX, &l->rank.page_size)) < 0 ||
         (rc = read_u32(r, "heads", UINT32_MAX, &l->kv_head_num)) < 0 ||
         (rc = read_u32(r, "total_heads", UINT32_MAX, &l->total_kv_head_num)) < 0 ||
@@ -211,6 +211,21 @@ static bool read_tensor_axis(const struct pdxi_value *v, size_t elements, struct
     return true;
 }
 
+/* The elements behind the groups. */
+static bool read_tensor_place(const struct pdxi_value *v, size_t elements, struct pdxi_tensor *t)
+{
+    uint64_t stride = 0, flags = 0, part = 0;
+
+    if ((elements > 8 && !pdxi_value_uint(pdxi_value_at(v, 8), UINT64_MAX, &stride)) ||
+        (elements > 9 && !pdxi_value_uint(pdxi_value_at(v, 9), UINT32_MAX, &flags)) ||
+        (elements > 10 && !pdxi_value_uint(pdxi_value_at(v, 10), PDX_KV_PART_LATENT, &part)))
+        return false;
+    t->stride = stride ? stride : t->item_len;
+    t->flags = (uint32_t)flags;
+    t->told_part = (enum pdx_kv_part)part;
+    return true;
+}
+
 static int read_tensors(const struct layout_reader *r, const struct pdxi_value *list,
                         const char *what, struct pdx_layout *l, uint32_t *ret_n)
 {
@@ -227,7 +242,7 @@ static int read_tensors(const struct layout_reader *r, const struct pdxi_value *
             !pdxi_value_uint(pdxi_value_at(v, 1), UINT64_MAX, &t->off) ||
             !pdxi_value_uint(pdxi_value_at(v, 2), UINT64_MAX, &t->len) ||
             !pdxi_value_uint(pdxi_value_at(v, 3), UINT64_MAX, &t->item_len) ||
-            !read_tensor_axis(v, elements, l, t))
+            !read_tensor_axis(v, elements, l, t) || !read_tensor_place(v, elements, t))
             return read_wrong(r, what);
         t->region = (uint32_t)region;
     }
@@ -250,6 +265,15 @@ static int read_components(const struct layout_reader *r, size_t n, struct pdx_l
         if (!c->type[0])
             return read_wrong(r, "type");
         c->first = l->ntensors;
+        c->slots = 1;
+        if (pdxi_value_get(map, "slots")) {
+            struct layout_reader component = {.root = map, .why = r->why};
+
+            rc = read_u32(&component, "slots", UINT32_MAX, &c->slots);
+            if (rc < 0)
+                return rc;
+            c->slots = c->slots ? c->slots : 1;
+        }
         rc = read_tensors(r, pdxi_value_get(map, "tensors"), "state tensors", l, &c->n);
         if (rc < 0)
             return rc;
@@ -272,8 +296,11 @@ static int read_layout(const struct layout_reader *r, const struct layout_counts
         (rc = read_components(r, c->ncomponents, l)) < 0)
         return rc;
     pdxi_findings_init(&f);
-    if (pdxi_layout_check(l, &f) < 0)
+    rc = pdxi_layout_check(l, &f);
+    if (f.n)
         return pdxi_findings_refuse(&f, r->why, PDX_EPROTO, "the peer's layout is wrong");
+    if (rc < 0)
+        return pdxi_refuse(r->why, rc, "no memory to check a layout of %zu tensors.", c->ntensors);
     return 0;
 }
 

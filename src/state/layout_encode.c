@@ -6,8 +6,9 @@
  *      "dtype", "heads", "total_heads", "start_layer",
  *      "regions": [descriptor, ...],
  *      "kv": [tensor, ...], "aux": [tensor, ...],
- *      "state": [{"type": str, "tensors": [tensor, ...]}, ...]}
- *     tensor: [region, off, len, item_len, layer, shard_dim, outer, [group, ...]]
+ *      "state": [{"type": str, "tensors": [tensor, ...], "slots"}, ...]}
+ *     tensor: [region, off, len, item_len, layer, shard_dim, outer, [group, ...], stride, flags,
+ *              part]
  *
  * Keys and elements may be added at the end; readers skip what they do not know.
  */
@@ -20,11 +21,13 @@ static void pack_uint(struct pdxi_packer *p, const char *key, uint64_t v)
     pdxi_pack_uint(p, v);
 }
 
+/* A tensor ends behind the last element that says something. */
 static void pack_tensor(struct pdxi_packer *p, const struct pdxi_tensor *t)
 {
-    bool axis = t->shard_dim || t->outer != 1 || t->ngroups;
+    bool place = t->stride != t->item_len || t->flags || t->told_part;
+    bool axis = place || t->shard_dim || t->outer != 1 || t->ngroups;
 
-    pdxi_pack_array(p, axis ? 8 : 5);
+    pdxi_pack_array(p, place ? 11 : axis ? 8 : 5);
     pdxi_pack_uint(p, t->region);
     pdxi_pack_uint(p, t->off);
     pdxi_pack_uint(p, t->len);
@@ -37,6 +40,11 @@ static void pack_tensor(struct pdxi_packer *p, const struct pdxi_tensor *t)
     pdxi_pack_array(p, t->ngroups);
     for (uint32_t i = 0; i < t->ngroups; i++)
         pdxi_pack_uint(p, t->groups[i]);
+    if (!place)
+        return;
+    pdxi_pack_uint(p, t->stride);
+    pdxi_pack_uint(p, t->flags);
+    pdxi_pack_uint(p, t->told_part);
 }
 
 static void pack_tensors(struct pdxi_packer *p, const char *key, struct pdxi_tensors t)
@@ -73,10 +81,11 @@ static void pack_layout(struct pdxi_packer *p, const struct pdx_layout *l)
     pdxi_pack_str(p, "state");
     pdxi_pack_array(p, l->ncomponents);
     for (uint32_t i = 0; i < l->ncomponents; i++) {
-        pdxi_pack_map(p, 2);
+        pdxi_pack_map(p, 3);
         pdxi_pack_str(p, "type");
         pdxi_pack_str(p, l->components[i].type);
         pack_tensors(p, "tensors", pdxi_layout_component(l, i));
+        pack_uint(p, "slots", l->components[i].slots);
     }
 }
 

@@ -12,11 +12,13 @@
 #include "state/state_type.h"
 
 struct pdxi_pairing_part {
-    const struct pdxi_state_type *type; /* of a component; NULL: not a component, or not known */
+    const struct pdx_state_type *type; /* of a component; NULL: not a component, or not known.
+                                          Borrowed from the types that were asked with */
     struct pdxi_tensors local;
     struct pdxi_tensors remote;
     struct pdxi_payload payload;
-    char what[64]; /* "kv", "component 1 (swa)" */
+    uint32_t slots; /* of a component */
+    char what[64];  /* "kv", "component 1 (swa)" */
 };
 
 struct pdxi_pairing {
@@ -28,10 +30,11 @@ struct pdxi_pairing {
 #define PDXI_PAIRING_AUX       1
 #define PDXI_PAIRING_COMPONENT 2
 
-/* Compares and pairs. A component of an unknown type stays without matches.
- * Returns 0, PDX_EMISMATCH with all findings, or PDX_ENOMEM. */
+/* Compares and pairs under `flags` (enum pdx_route_flags). A component of an unknown type stays
+ * without matches. Returns 0, PDX_EMISMATCH with all findings, or PDX_ENOMEM. */
 int pdxi_pairing_init(struct pdxi_pairing *ret, const struct pdx_layout *local,
-                      const struct pdx_layout *remote, bool trust, struct pdx_error *why);
+                      const struct pdx_layout *remote, const struct pdxi_state_types *types,
+                      uint32_t flags, struct pdx_error *why);
 void pdxi_pairing_fini(struct pdxi_pairing *p);
 
 #endif

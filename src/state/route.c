@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Makes a route: pairs the layouts, then has the engine check and keep one job
- * for each payload, so that a send gives nothing but its indices.
+ * Makes a route: reads the options, pairs the layouts, then has a job made of
+ * each payload (route_part.c), so that a send gives nothing but its indices.
  */
 #include "state/route.h"
 
-#include "state/pairing.h"
-
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-int pdx_route_check(const struct pdx_layout *local, const struct pdx_layout *remote,
-                    struct pdx_error *why)
+void pdxi_route_log(const struct pdx_route *route, enum pdx_log_level level, const char *format,
+                    ...)
 {
-    struct pdxi_pairing p;
-    int rc;
+    char line[512];
+    va_list args;
 
-    if (!local || !remote)
-        return pdxi_refuse(why, PDX_EINVAL, "a layout is NULL.");
-    rc = pdxi_pairing_init(&p, local, remote, false, why);
-    if (rc == 0)
-        pdxi_pairing_fini(&p);
-    return rc;
+    if (!route->log)
+        return;
+    va_start(args, format);
+    (void)vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    route->log(route->log_ctx, level, line);
 }
 
 int pdxi_route_refuse(struct pdx_error *why, const char *what, const struct pdx_error *from)
@@ -44,99 +44,20 @@ int pdxi_route_check_list(const char *what, const char *side, struct pdx_index_l
                        what, side, list.n);
 }
 
-/* A job in the engine's terms; both arrays owned. */
-struct route_job {
-    struct pdx_pair *pairs;
-    struct pdx_slice *slices;
-    size_t nslices;
-};
-
-/* Which of the slices hold for which pair. In a job that has any, a pair of whole items has one
- * too, and a pair that has all of them need not say so. */
-static void route_slices(struct route_job *j, const struct pdxi_pairing_part *part)
+/* Slices are many short pieces, which operators may want to know of. "mamba" is "Mamba" in the
+ * sentence that they know. */
+static void route_log_slices(const struct pdx_route *route, const struct pdxi_pairing_part *part,
+                             const struct pdx_layout *local, const struct pdx_layout *remote)
 {
-    const struct pdxi_payload *p = &part->payload;
+    const char *name = part->type ? part->type->name : "KV";
+    char first = name[0] >= 'a' && name[0] <= 'z' ? (char)(name[0] - 'a' + 'A') : name[0];
 
-    if (p->nslices == 0)
-        return;
-    memcpy(j->slices, p->slices, p->nslices * sizeof *j->slices);
-    j->nslices = p->nslices;
-    for (uint32_t i = 0; i < p->nmatches; i++) {
-        j->pairs[i].first_slice = p->matches[i].first_slice;
-        j->pairs[i].nslices = p->matches[i].nslices;
-        if (p->matches[i].nslices)
-            continue;
-        j->pairs[i].first_slice = (uint32_t)j->nslices;
-        j->pairs[i].nslices = 1;
-        j->slices[j->nslices++] =
-            (struct pdx_slice){.len = part->local.at[p->matches[i].local].item_len, .rows = 1};
-    }
-    for (uint32_t i = 0; i < p->nmatches; i++)
-        if (j->pairs[i].nslices == j->nslices)
-            j->pairs[i].nslices = 0;
-}
-
-static int route_job_init(struct route_job *j, const struct pdxi_pairing_part *part,
-                          const struct pdx_layout *local, const struct pdx_layout *remote)
-{
-    const struct pdxi_payload *p = &part->payload;
-
-    *j = (struct route_job){
-        .pairs = calloc(p->nmatches, sizeof *j->pairs),
-        .slices = calloc(p->nslices + p->nmatches, sizeof *j->slices),
-    };
-    if (!j->pairs || !j->slices)
-        return PDX_ENOMEM;
-    for (uint32_t i = 0; i < p->nmatches; i++) {
-        const struct pdxi_tensor *lt = &part->local.at[p->matches[i].local];
-        const struct pdxi_tensor *rt = &part->remote.at[p->matches[i].remote];
-
-        j->pairs[i] = (struct pdx_pair){
-            .local = local->regions[lt->region].region,
-            .remote = &remote->regions[rt->region].remote,
-            .local_base = lt->off,
-            .remote_base = rt->off,
-            .local_item_len = lt->item_len,
-            .remote_item_len = rt->item_len,
-            .local_len = lt->len,
-            .remote_len = rt->len,
-        };
-    }
-    route_slices(j, part);
-    return 0;
-}
-
-static int route_prepare(struct pdx_peer *peer, const struct pdxi_pairing_part *part,
-                         const struct pdx_layout *local, const struct pdx_layout *remote,
-                         struct pdxi_route_part *ret, struct pdx_error *why)
-{
-    struct pdx_error engine_why;
-    struct route_job j;
-    struct pdx_job job;
-    int rc;
-
-    if (part->payload.nmatches == 0)
-        return 0;
-    rc = route_job_init(&j, part, local, remote);
-    if (rc < 0) {
-        (void)pdxi_refuse(why, rc, "%s: no memory for %u pairs.", part->what,
-                          part->payload.nmatches);
-        goto out_job;
-    }
-    job = (struct pdx_job){
-        .pairs = j.pairs,
-        .npairs = part->payload.nmatches,
-        .slices = j.nslices ? j.slices : NULL,
-        .nslices = j.nslices,
-    };
-    rc = pdx_prepare(peer, PDX_WRITE, &job, &ret->prepared, &engine_why);
-    if (rc < 0)
-        (void)pdxi_route_refuse(why, part->what, &engine_why);
-
-out_job:
-    free(j.pairs);
-    free(j.slices);
-    return rc;
+    if (part->payload.nmatches && part->payload.nslices &&
+        local->rank.tp_size != remote->rank.tp_size)
+        pdxi_route_log(route, PDX_LOG_INFO,
+                       "%s: Using %c%s state slice transfer for different TP sizes between prefill "
+                       "and decode. Prefill attn_tp_size=%u, Decode attn_tp_size=%u.",
+                       part->what, first, name + 1, local->rank.tp_size, remote->rank.tp_size);
 }
 
 static int route_fill(struct pdx_route *route, const struct pdxi_pairing *p, struct pdx_peer *peer,
@@ -145,30 +66,36 @@ static int route_fill(struct pdx_route *route, const struct pdxi_pairing *p, str
 {
     int rc;
 
-    route->has_kv = local->nkv > 0;
+    route->has_kv = local->rank.kv_kind != PDX_KV_NONE;
     route->has_aux = local->naux > 0;
-    rc = route_prepare(peer, &p->parts[PDXI_PAIRING_KV], local, remote, &route->kv, why);
+    rc = pdxi_route_part_init(&route->kv, peer, &p->parts[PDXI_PAIRING_KV], local, remote, why);
     if (rc < 0)
         return rc;
-    rc = route_prepare(peer, &p->parts[PDXI_PAIRING_AUX], local, remote, &route->aux, why);
+    rc = pdxi_route_part_init(&route->aux, peer, &p->parts[PDXI_PAIRING_AUX], local, remote, why);
     for (uint32_t i = 0; rc == 0 && i < local->ncomponents; i++) {
-        const struct pdxi_pairing_part *part = &p->parts[PDXI_PAIRING_COMPONENT + i];
+        struct pdxi_pairing_part *part = &p->parts[PDXI_PAIRING_COMPONENT + i];
         struct pdxi_route_part *to = &route->components[route->ncomponents++];
 
-        to->type = part->type;
         memcpy(to->type_name, local->components[i].type, sizeof to->type_name);
-        rc = route_prepare(peer, part, local, remote, to, why);
+        rc = pdxi_route_part_init(to, peer, part, local, remote, why);
     }
+    for (uint32_t i = 0; rc == 0 && i < p->nparts; i++)
+        route_log_slices(route, &p->parts[i], local, remote);
     return rc;
 }
 
 /* A layout of a peer that restarted since names regions that are gone. */
-static int route_check_peer(struct pdx_peer *peer, const struct pdx_layout *remote,
-                            struct pdx_error *why)
+static int route_check_peer(struct pdx_engine *engine, struct pdx_peer *peer,
+                            const struct pdx_layout *remote, struct pdx_error *why)
 {
     struct pdx_peer_info info;
 
     pdx_peer_info(peer, &info);
+    if (info.engine != engine)
+        return pdxi_refuse(why, PDX_EINVAL,
+                           "peer %s was added to another engine. Add it to the engine of the local "
+                           "layout's regions.",
+                           info.name);
     if (remote->nregions == 0 || memcmp(info.incarnation, remote->regions[0].remote.incarnation,
                                         sizeof info.incarnation) == 0)
         return 0;
@@ -178,23 +105,85 @@ static int route_check_peer(struct pdx_peer *peer, const struct pdx_layout *remo
                        info.name);
 }
 
+/* Options as this version knows them, and the types to which they add. */
+struct route_options {
+    struct pdx_route_opts o;
+    struct pdxi_state_types types;
+};
+
+static int route_read_opts(struct route_options *ret, const struct pdx_route_opts *opts,
+                           struct pdx_error *why)
+{
+    const uint32_t known = PDX_ROUTE_TRUNCATE_PAGED | PDX_ROUTE_TRUST_PAIRING |
+                           PDX_ROUTE_WITHOUT_DRAFT | PDX_ROUTE_CURRENT_NAMES;
+
+    ret->o = (struct pdx_route_opts)PDX_ROUTE_OPTS_INIT;
+    if (opts && opts->size < sizeof opts->size)
+        return pdxi_refuse(why, PDX_EINVAL, "opts->size is 0. Start from PDX_ROUTE_OPTS_INIT.");
+    if (opts)
+        memcpy(&ret->o, opts, opts->size < sizeof ret->o ? opts->size : sizeof ret->o);
+    if (ret->o.flags & ~known)
+        return pdxi_refuse(why, PDX_EINVAL, "opts->flags 0x%x: known are 0x%x.", ret->o.flags,
+                           known);
+    ret->types = (struct pdxi_state_types){.own = ret->o.types,
+                                           .nown = ret->o.ntypes,
+                                           .current_names = ret->o.flags & PDX_ROUTE_CURRENT_NAMES};
+    return pdxi_state_types_check(&ret->types, why);
+}
+
+int pdx_route_check(const struct pdx_layout *local, const struct pdx_layout *remote,
+                    const struct pdx_route_opts *opts, struct pdx_error *why)
+{
+    struct route_options o;
+    struct pdxi_pairing p;
+    int rc;
+
+    if (!local || !remote)
+        return pdxi_refuse(why, PDX_EINVAL, "a layout is NULL.");
+    rc = route_read_opts(&o, opts, why);
+    if (rc == 0)
+        rc = pdxi_pairing_init(&p, local, remote, &o.types, o.o.flags, why);
+    if (rc == 0)
+        pdxi_pairing_fini(&p);
+    return rc;
+}
+
 static int route_check_args(struct pdx_engine *engine, const struct pdx_layout *local,
                             struct pdx_peer *peer, const struct pdx_layout *remote,
-                            const struct pdx_route_opts *o, struct pdx_error *why)
+                            struct pdx_error *why)
 {
-    const uint32_t known = PDX_ROUTE_TRUNCATE_PAGED | PDX_ROUTE_TRUST_PAIRING;
-
     if (!engine || !local || !peer || !remote)
         return pdxi_refuse(why, PDX_EINVAL, "engine, peer or a layout is NULL.");
-    if (o->size < sizeof o->size)
-        return pdxi_refuse(why, PDX_EINVAL, "opts->size is 0. Start from PDX_ROUTE_OPTS_INIT.");
     if (local->decoded)
         return pdxi_refuse(why, PDX_EINVAL,
                            "the local layout is a decoded one. Pass the one that pdx_layout_create "
                            "made; the peer's goes second.");
-    if (o->flags & ~known)
-        return pdxi_refuse(why, PDX_EINVAL, "opts->flags 0x%x: known are 0x%x.", o->flags, known);
-    return route_check_peer(peer, remote, why);
+    return route_check_peer(engine, peer, remote, why);
+}
+
+static int route_make(const struct route_options *o, const struct pdxi_pairing *p,
+                      const struct pdx_layout *local, struct pdx_peer *peer,
+                      const struct pdx_layout *remote, struct pdx_route **ret_route,
+                      struct pdx_error *why)
+{
+    struct pdx_route *route = calloc(1, sizeof *route);
+    int rc;
+
+    if (route)
+        route->components = calloc(local->ncomponents + 1, sizeof *route->components);
+    if (!route || !route->components) {
+        pdx_route_destroy(route);
+        return pdxi_refuse(why, PDX_ENOMEM, "no memory for a route.");
+    }
+    route->flags = o->o.flags;
+    route->log = o->o.log;
+    route->log_ctx = o->o.log_ctx;
+    rc = route_fill(route, p, peer, local, remote, why);
+    if (rc < 0)
+        pdx_route_destroy(route);
+    else
+        *ret_route = route;
+    return rc;
 }
 
 int pdx_route_create(struct pdx_engine *engine, const struct pdx_layout *local,
@@ -202,39 +191,17 @@ int pdx_route_create(struct pdx_engine *engine, const struct pdx_layout *local,
                      const struct pdx_route_opts *opts, struct pdx_route **ret_route,
                      struct pdx_error *why)
 {
-    struct pdx_route_opts o = PDX_ROUTE_OPTS_INIT;
+    struct route_options o;
     struct pdxi_pairing p;
-    struct pdx_route *route;
     int rc;
 
     if (!ret_route)
         return pdxi_refuse(why, PDX_EINVAL, "ret_route is NULL.");
-    if (opts) {
-        memcpy(&o, opts, opts->size < sizeof o ? opts->size : sizeof o);
-        o.size = opts->size;
-    }
-    rc = route_check_args(engine, local, peer, remote, &o, why);
-    if (rc < 0)
+    if ((rc = route_read_opts(&o, opts, why)) < 0 ||
+        (rc = route_check_args(engine, local, peer, remote, why)) < 0 ||
+        (rc = pdxi_pairing_init(&p, local, remote, &o.types, o.o.flags, why)) < 0)
         return rc;
-    rc = pdxi_pairing_init(&p, local, remote, o.flags & PDX_ROUTE_TRUST_PAIRING, why);
-    if (rc < 0)
-        return rc;
-    route = calloc(1, sizeof *route);
-    if (route)
-        route->components = calloc(local->ncomponents + 1, sizeof *route->components);
-    if (!route || !route->components) {
-        rc = pdxi_refuse(why, PDX_ENOMEM, "no memory for a route.");
-        goto out_route;
-    }
-    route->flags = o.flags;
-    rc = route_fill(route, &p, peer, local, remote, why);
-    if (rc == 0) {
-        *ret_route = route;
-        route = NULL;
-    }
-
-out_route:
-    pdx_route_destroy(route);
+    rc = route_make(&o, &p, local, peer, remote, ret_route, why);
     pdxi_pairing_fini(&p);
     return rc;
 }
@@ -243,10 +210,10 @@ void pdx_route_destroy(struct pdx_route *route)
 {
     if (!route)
         return;
-    pdx_prepared_put(route->kv.prepared);
-    pdx_prepared_put(route->aux.prepared);
+    pdxi_route_part_fini(&route->kv);
+    pdxi_route_part_fini(&route->aux);
     for (uint32_t i = 0; i < route->ncomponents; i++)
-        pdx_prepared_put(route->components[i].prepared);
+        pdxi_route_part_fini(&route->components[i]);
     free(route->components);
     free(route);
 }

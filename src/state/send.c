@@ -23,45 +23,80 @@ static int send_check_kv(const struct pdx_route *route, struct pdx_index_list sr
             "kv: page lists differ in length, src=%zu, dst=%zu. Pass one destination "
             "page for each source page.",
             src.n, dst.n);
-    if (src.n == 0)
-        return pdxi_refuse(why, PDX_EINVAL,
-                           "kv: there are no pages, src=0, dst=0. Leave out the call for a chunk "
-                           "without pages.");
     return 0;
 }
 
-/* Submits one payload's items; nothing happens when another rank sends them. */
-static int send_submit(struct pdx_route *route, const char *what, struct pdx_prepared *prepared,
-                       const struct pdx_items *items, const struct pdx_submit_opts *opts,
-                       _Atomic uint64_t *counter, struct pdx_transfer_status **ret_status,
-                       struct pdx_error *why)
+/* What is sent, and how it is counted. */
+struct send {
+    const char *what;
+    const struct pdxi_route_part *part;
+    const struct pdx_layers *layers; /* NULL: all */
+    struct pdx_items items;
+    _Atomic uint64_t *counter;
+};
+
+/* Submits one payload's items; nothing happens when there are none, when another rank sends them,
+ * or when no layer of the range is here. */
+static int send_submit(struct pdx_route *route, struct send *s, const struct pdx_submit_opts *opts,
+                       struct pdx_transfer_status **ret_status, struct pdx_error *why)
 {
     struct pdx_error engine_why;
     int rc;
 
-    if (!prepared) {
-        pdxi_route_count(&route->elsewhere, 1);
+    if (s->items.n == 0 || !pdxi_route_part_select(s->part, s->layers, &s->items)) {
+        rc = pdxi_route_part_check_items(s->part, s->what, &s->items, why);
+        if (rc < 0)
+            return rc;
+        if (s->items.n && !s->part->prepared)
+            pdxi_route_count(&route->elsewhere, 1);
         if (ret_status)
             *ret_status = NULL;
         return 0;
     }
-    rc = pdx_submit_prepared(prepared, items, opts, ret_status, &engine_why);
+    rc = pdx_submit_prepared(s->part->prepared, &s->items, opts, ret_status, &engine_why);
     if (rc < 0)
-        return pdxi_route_refuse(why, what, &engine_why);
-    pdxi_route_count(counter, 1);
+        return pdxi_route_refuse(why, s->what, &engine_why);
+    pdxi_route_count(s->counter, 1);
     return 0;
+}
+
+static int send_kvcache(struct pdx_route *route, const struct pdx_layers *layers,
+                        struct pdx_index_list src, struct pdx_index_list dst,
+                        const struct pdx_submit_opts *opts, struct pdx_transfer_status **ret_status,
+                        struct pdx_error *why)
+{
+    struct send s = {
+        .what = "kv",
+        .part = &route->kv,
+        .layers = layers,
+        .items = {.local = src.idx, .remote = dst.idx, .n = src.n},
+        .counter = &route->kv_sends,
+    };
+    int rc = send_check_kv(route, src, dst, why);
+
+    return rc < 0 ? rc : send_submit(route, &s, opts, ret_status, why);
 }
 
 int pdx_send_kvcache(struct pdx_route *route, struct pdx_index_list src, struct pdx_index_list dst,
                      const struct pdx_submit_opts *opts, struct pdx_transfer_status **ret_status,
                      struct pdx_error *why)
 {
-    struct pdx_items items = {.local = src.idx, .remote = dst.idx, .n = src.n};
-    int rc = send_check_kv(route, src, dst, why);
+    int rc = send_kvcache(route, NULL, src, dst, opts, ret_status, why);
+
+    if (rc < 0)
+        pdxi_route_count(&route->refused, 1);
+    return rc;
+}
+
+int pdx_send_kvcache_layers(struct pdx_route *route, const struct pdx_layers *layers,
+                            struct pdx_index_list src, struct pdx_index_list dst,
+                            const struct pdx_submit_opts *opts,
+                            struct pdx_transfer_status **ret_status, struct pdx_error *why)
+{
+    int rc = pdxi_route_check_layers(layers, why);
 
     if (rc == 0)
-        rc = send_submit(route, "kv", route->kv.prepared, &items, opts, &route->kv_sends,
-                         ret_status, why);
+        rc = send_kvcache(route, layers, src, dst, opts, ret_status, why);
     if (rc < 0)
         pdxi_route_count(&route->refused, 1);
     return rc;
@@ -71,12 +106,16 @@ int pdx_send_aux(struct pdx_route *route, int32_t src_slot, int32_t dst_slot,
                  const struct pdx_submit_opts *opts, struct pdx_transfer_status **ret_status,
                  struct pdx_error *why)
 {
-    struct pdx_items items = {.local = &src_slot, .remote = &dst_slot, .n = 1};
+    struct send s = {
+        .what = "aux",
+        .part = &route->aux,
+        .items = {.local = &src_slot, .remote = &dst_slot, .n = 1},
+        .counter = &route->aux_sends,
+    };
     int rc;
 
     if (route->has_aux)
-        rc = send_submit(route, "aux", route->aux.prepared, &items, opts, &route->aux_sends,
-                         ret_status, why);
+        rc = send_submit(route, &s, opts, ret_status, why);
     else
         rc = pdxi_refuse(why, PDX_EINVAL,
                          "aux: the route has no aux buffers. Put them into both layouts.");

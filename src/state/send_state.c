@@ -4,14 +4,14 @@
  * judged before the first is queued, and the engine takes the batch as a whole.
  * The sentences begin as operators know them from SGLang.
  */
-#include "state/route.h"
+#include "state/send_lists.h"
 
-#include <stdio.h>
+#define FAILED PDXI_STATE_FAILED
 
-#define FAILED "PD state transfer failed: "
-
+/* What one call sends. */
 struct send_batch {
     struct pdx_submission entries[PDXI_LAYOUT_COMPONENTS_MAX];
+    struct pdxi_send_entries ring_entries;
     uint64_t sent;      /* entries with something to send */
     uint64_t truncated; /* lists that were cut */
     uint64_t elsewhere; /* components that another rank sends */
@@ -37,7 +37,7 @@ static int state_check_call(const struct pdx_route *route, const struct pdx_inde
     if (n && (!src || !dst))
         return pdxi_refuse(why, PDX_EINVAL, FAILED "src or dst is NULL.");
     for (size_t i = 0; i < n; i++)
-        if (!route->components[i].type)
+        if (!route->components[i].known)
             return pdxi_refuse(why, PDX_ESTATE_TYPE,
                                FAILED "unknown state_type=%s. Component %zu has a type that this "
                                       "library does not know; known are: %s.",
@@ -46,71 +46,72 @@ static int state_check_call(const struct pdx_route *route, const struct pdx_inde
     return 0;
 }
 
-/* Judges both lists of one component. Returns 0 and how many of their indices are sent, 0 for a
- * component that both sides are without. */
-static int state_check_lists(const struct pdx_route *route, size_t i, struct pdx_index_list src,
-                             struct pdx_index_list dst, size_t *ret_n, struct pdx_error *why)
+/* A range of layers needs layouts that tell them. */
+static int state_check_told(const struct pdxi_route_part *part, size_t i,
+                            const struct pdx_layers *layers, struct pdx_error *why)
 {
-    const struct pdxi_state_type *type = route->components[i].type;
-    bool may_cut =
-        type->lengths == PDXI_LENGTHS_MAY_CUT && (route->flags & PDX_ROUTE_TRUNCATE_PAGED);
-    char what[64];
-    int rc;
-
-    (void)snprintf(what, sizeof what, "component %zu (%s)", i, type->name);
-    if ((rc = pdxi_route_check_list(what, "src", src, why)) < 0 ||
-        (rc = pdxi_route_check_list(what, "dst", dst, why)) < 0)
-        return rc;
-    *ret_n = 0;
-    if (!src.idx && !dst.idx)
+    if (!layers || !part->prepared || part->nlayers)
         return 0;
-    if (type->single && (src.n != 1 || dst.n != 1))
-        return pdxi_refuse(why, PDX_EINVAL,
-                           FAILED "%s requires single state index, got src=%zu, dst=%zu. Pass the "
-                                  "request's one slot on each side (component %zu).",
-                           type->name, src.n, dst.n, i);
-    if (!src.idx || !dst.idx || !src.n || !dst.n)
-        return pdxi_refuse(why, PDX_EINVAL,
-                           FAILED "%s has indices on one side only, or on none: src=%zu%s, "
-                                  "dst=%zu%s. Pass them on both, or idx NULL on both when the "
-                                  "request has no such state.",
-                           what, src.n, src.idx ? "" : " (none)", dst.n, dst.idx ? "" : " (none)");
-    if (src.n != dst.n && !may_cut)
-        return pdxi_refuse(why, PDX_EINVAL,
-                           FAILED "State index length mismatch for %s: src=%zu dst=%zu (component "
-                                  "%zu). Pass one destination for each source%s.",
-                           type->name, src.n, dst.n, i,
-                           type->lengths == PDXI_LENGTHS_MAY_CUT
-                               ? ", or create the route with PDX_ROUTE_TRUNCATE_PAGED"
-                               : "");
-    *ret_n = src.n < dst.n ? src.n : dst.n;
-    return 0;
+    return pdxi_refuse(why, PDX_EINVAL,
+                       FAILED "component %zu (%s): its layouts do not tell layers. Set "
+                              "pdx_tensor.layer on both sides, or send it whole.",
+                       i, part->type_name);
 }
 
-static int state_plan(const struct pdx_route *route, const struct pdx_index_list *src,
-                      const struct pdx_index_list *dst, size_t ncomponents,
-                      const struct pdx_submit_opts *opts, struct send_batch *b,
+/* Judges one component and makes its entry. */
+static int state_plan_one(const struct pdx_route *route, size_t i, const struct pdx_layers *layers,
+                          struct pdx_index_list src, struct pdx_index_list dst,
+                          struct send_batch *b, struct pdx_error *why)
+{
+    const struct pdxi_route_part *part = &route->components[i];
+    struct pdx_submission *e = &b->entries[i];
+    int rc = pdxi_send_lists(route, i, src, dst, &b->ring_entries, &e->items, why);
+
+    e->prepared = NULL;
+    if (rc < 0 || e->items.n == 0)
+        return rc;
+    if ((rc = state_check_told(part, i, layers, why)) < 0)
+        return rc;
+    if (pdxi_route_part_select(part, layers, &e->items)) {
+        e->prepared = part->prepared;
+        b->sent++;
+        b->truncated += src.n != dst.n && !(part->type_flags & PDX_STATE_RING_SPAN);
+        return 0;
+    }
+    b->elsewhere += !part->prepared;
+    if (part->type_flags & PDX_STATE_RING_SPAN)
+        return 0;
+    return pdxi_route_part_check_items(part, part->type_name, &e->items, why);
+}
+
+static int state_plan(const struct pdx_route *route, const struct pdx_layers *layers,
+                      const struct pdx_index_list *src, const struct pdx_index_list *dst,
+                      size_t ncomponents, const struct pdx_submit_opts *opts, struct send_batch *b,
                       struct pdx_error *why)
 {
-    for (size_t i = 0; i < ncomponents; i++) {
-        size_t n;
-        int rc = state_check_lists(route, i, src[i], dst[i], &n, why);
+    int rc = 0;
 
-        if (rc < 0)
-            return rc;
-        b->entries[i] = (struct pdx_submission){
-            .prepared = n ? route->components[i].prepared : NULL,
-            .items = {.local = src[i].idx, .remote = dst[i].idx, .n = n},
-            .opts = opts,
-        };
-        if (b->entries[i].prepared) {
-            b->sent++;
-            b->truncated += src[i].n != dst[i].n;
-        } else if (n) {
-            b->elsewhere++;
-        }
+    b->ring_entries.n = 0;
+    for (size_t i = 0; i < ncomponents && rc == 0; i++) {
+        rc = state_plan_one(route, i, layers, src[i], dst[i], b, why);
+        b->entries[i].opts = opts;
     }
-    return 0;
+    return rc;
+}
+
+/* Says which lists were cut, once it is sure that they were sent. */
+static void state_log_truncated(const struct pdx_route *route, const struct send_batch *b,
+                                const struct pdx_index_list *src, const struct pdx_index_list *dst,
+                                size_t ncomponents)
+{
+    for (size_t i = 0; b->truncated && i < ncomponents; i++)
+        if (b->entries[i].prepared && src[i].n != dst[i].n &&
+            !(route->components[i].type_flags & PDX_STATE_RING_SPAN))
+            pdxi_route_log(route, PDX_LOG_WARN,
+                           "State index length mismatch for %s: src=%zu dst=%zu; truncating to "
+                           "common prefix=%zu",
+                           route->components[i].type_name, src[i].n, dst[i].n,
+                           b->entries[i].items.n);
 }
 
 /* The components share the id, and with it the record at the target. */
@@ -140,33 +141,61 @@ static int state_submit(const struct send_batch *b, size_t n,
     return 0;
 }
 
-int pdx_send_state(struct pdx_route *route, const struct pdx_index_list *src,
-                   const struct pdx_index_list *dst, size_t ncomponents,
-                   const struct pdx_submit_opts *opts, struct pdx_transfer_status **ret_statuses,
-                   size_t cap, size_t *ret_n, struct pdx_error *why)
+static int send_state(struct pdx_route *route, const struct pdx_layers *layers,
+                      const struct pdx_index_list *src, const struct pdx_index_list *dst,
+                      size_t ncomponents, const struct pdx_submit_opts *opts,
+                      struct pdx_transfer_status **ret_statuses, size_t cap, size_t *ret_n,
+                      struct pdx_error *why)
 {
-    struct send_batch b = {.sent = 0};
+    struct send_batch b; /* large, so filled in as far as it is used */
     int rc = state_check_call(route, src, dst, ncomponents, why);
 
+    b.sent = b.truncated = b.elsewhere = 0;
     if (rc == 0 && ret_statuses && cap < ncomponents)
         rc = pdxi_refuse(why, PDX_ENOSPC,
                          FAILED "room for %zu statuses, but there are %zu components. Make the "
                                 "array larger.",
                          cap, ncomponents);
     if (rc == 0)
-        rc = state_plan(route, src, dst, ncomponents, opts, &b, why);
+        rc = state_plan(route, layers, src, dst, ncomponents, opts, &b, why);
     if (rc == 0)
         rc = state_check_record(&b, opts, why);
     if (rc == 0)
         rc = state_submit(&b, ncomponents, ret_statuses, why);
-    if (rc < 0) {
-        pdxi_route_count(&route->refused, 1);
+    if (rc < 0)
         return rc;
-    }
+    state_log_truncated(route, &b, src, dst, ncomponents);
     pdxi_route_count(&route->state_sends, b.sent);
     pdxi_route_count(&route->truncated, b.truncated);
     pdxi_route_count(&route->elsewhere, b.elsewhere);
     if (ret_n)
         *ret_n = ncomponents;
     return 0;
+}
+
+int pdx_send_state(struct pdx_route *route, const struct pdx_index_list *src,
+                   const struct pdx_index_list *dst, size_t ncomponents,
+                   const struct pdx_submit_opts *opts, struct pdx_transfer_status **ret_statuses,
+                   size_t cap, size_t *ret_n, struct pdx_error *why)
+{
+    int rc = send_state(route, NULL, src, dst, ncomponents, opts, ret_statuses, cap, ret_n, why);
+
+    if (rc < 0)
+        pdxi_route_count(&route->refused, 1);
+    return rc;
+}
+
+int pdx_send_state_layers(struct pdx_route *route, const struct pdx_layers *layers,
+                          const struct pdx_index_list *src, const struct pdx_index_list *dst,
+                          size_t ncomponents, const struct pdx_submit_opts *opts,
+                          struct pdx_transfer_status **ret_statuses, size_t cap, size_t *ret_n,
+                          struct pdx_error *why)
+{
+    int rc = pdxi_route_check_layers(layers, why);
+
+    if (rc == 0)
+        rc = send_state(route, layers, src, dst, ncomponents, opts, ret_statuses, cap, ret_n, why);
+    if (rc < 0)
+        pdxi_route_count(&route->refused, 1);
+    return rc;
 }

@@ -1,31 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of state types. A type is a row: what its lists of indices may look
- * like, and the planner that knows how its tensors are split. Adding a type is
- * adding a row; engine, routes and sends do not change.
+ * The table of state types. A type is a row, struct pdx_state_type: what its
+ * lists of indices may look like, and how its tensors lie on the ranks. A
+ * caller's rows stand in front of the library's and have the same form, so
+ * that routes and sends know no type by name.
  */
 #ifndef PDXI_STATE_STATE_TYPE_H
 #define PDXI_STATE_STATE_TYPE_H
 
-#include "state/plan/planners.h"
+#include <pdx/error.h>
+#include <pdx/state.h>
 
-/* What it means that the lists of both sides differ in length. */
-enum pdxi_length_rule {
-    PDXI_LENGTHS_EQUAL = 1, /* an error */
-    PDXI_LENGTHS_MAY_CUT    /* an error, unless the route permits cutting to the shorter one */
+#define PDXI_STATE_TYPES_MAX 64 /* of a caller */
+
+struct pdxi_state_types {
+    const struct pdx_state_type *own; /* the caller's; borrowed */
+    size_t nown;
+    bool current_names; /* PDX_ROUTE_CURRENT_NAMES */
 };
 
-struct pdxi_state_type {
-    const char *name;
-    bool single; /* exactly one index on each side; otherwise one or more */
-    enum pdxi_length_rule lengths;
-    pdxi_plan_fn plan; /* also the rule for different TP and PP sizes */
-};
+/* Checks the caller's rows. Returns 0 or PDX_EINVAL. */
+int pdxi_state_types_check(const struct pdxi_state_types *types, struct pdx_error *why);
 
-/* The row of a type, or NULL for a type that is not known. */
-const struct pdxi_state_type *pdxi_state_type_find(const char *name);
+/* The row of a name, old names included where permitted, or NULL. */
+const struct pdx_state_type *pdxi_state_types_find(const struct pdxi_state_types *types,
+                                                   const char *name);
 
-/* Writes the known names, "mamba, swa, dsa", for messages. Returns `buf`. */
+/* Writes the library's names, "mamba, swa, dsa", for messages. Returns `buf`. */
 const char *pdxi_state_type_names(char *buf, size_t cap);
+
+/* What the original says where a type's layouts cannot be matched: between different TP sizes, and
+ * between different pipelines. NULL: nothing of its own. */
+const char *pdxi_state_type_tp_text(const struct pdx_state_type *type);
+const char *pdxi_state_type_pp_text(const struct pdx_state_type *type);
 
 #endif

@@ -20,6 +20,7 @@ struct decode_opts {
     struct tool_station_opts station;
     const char *listen;
     uint64_t tp;
+    uint64_t pp;
     bool once;
     bool json;
 };
@@ -37,6 +38,8 @@ static bool decode_args(struct decode_opts *o, int argc, char **argv, int *ret_e
          "preset or config.json (the preset that prefill names)"},
         {"tp", 't', TOOL_ARG_UINT, &o->tp, 1, TOOL_TP_MAX, "D",
          "tensor-parallel size here (what prefill says)"},
+        {"pp", 0, TOOL_ARG_UINT, &o->pp, 1, TOOL_PP_MAX, "D",
+         "pipeline stages here (what prefill says)"},
         {"mem", 0, TOOL_ARG_SIZE, &o->receiver.mem, 1u << 16, 0, NULL,
          "memory for all pools here (a quarter of what is available, at most 4GiB)"},
         {"io", 0, TOOL_ARG_STRING, &o->station.io, 0, 0, "auto|uring|epoll",
@@ -59,6 +62,7 @@ static bool decode_args(struct decode_opts *o, int argc, char **argv, int *ret_e
     if (!tool_args_begin(&cmd, argc, argv, NULL, ret_exit))
         return false;
     o->receiver.tp = (uint32_t)o->tp;
+    o->receiver.pp = (uint32_t)o->pp;
     return true;
 }
 
@@ -80,14 +84,16 @@ static void decode_verdict(const struct tool_receiver *r, char *text, size_t cap
 static void decode_print(const struct tool_receiver *r, const char *verdict)
 {
     char pools[TOOL_TEXT_MAX], bytes[TOOL_TEXT_MAX], time[TOOL_TEXT_MAX];
+    char from[TOOL_TEXT_MAX], to[TOOL_TEXT_MAX];
     struct pdx_engine_info info;
 
     pdx_engine_info(r->engine, &info);
-    (void)printf("pdx decode: %s, TP %u from TP %u, %s\n"
+    (void)printf("pdx decode: %s, %s from %s, %s\n"
                  "  engine %s (%s), shared by the ranks, data at %s\n"
                  "  pools: %s per rank, %u request%s at a time, each up to %u tokens\n"
                  "  %s compared and poisoned again in %s\n\n%s\n",
-                 r->model.name, r->hello.tp[1], r->hello.tp[0], r->link.peer, info.io,
+                 r->model.name, tool_text_ranks(to, r->hello.tp[1], r->hello.pp[1]),
+                 tool_text_ranks(from, r->hello.tp[0], r->hello.pp[0]), r->link.peer, info.io,
                  info.io_reason, info.advertised, tool_text_size(pools, r->sizing.bytes),
                  r->sizing.inflight, tool_text_plural(r->sizing.inflight), r->sizing.max_tokens,
                  tool_text_size(bytes, r->bytes), tool_text_duration(time, r->busy_ns), verdict);
@@ -99,14 +105,15 @@ static void decode_print_json(const struct tool_receiver *r, const char *verdict
     json_t *o;
 
     pdx_engine_info(r->engine, &info);
-    o = json_pack("{s:s,s:b,s:s,s:s,s:i,s:i,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:f}", "command",
-                  "decode", "ok", !r->failure[0], "verdict", verdict, "model", r->model.name,
-                  "prefill_tp", (int)r->hello.tp[0], "decode_tp", (int)r->hello.tp[1], "io",
-                  info.io, "io_reason", info.io_reason, "verified_requests",
-                  (json_int_t)r->requests, "failed_requests", (json_int_t)r->failed,
-                  "verified_bytes", (json_int_t)r->bytes, "guard_items", (json_int_t)r->guards,
-                  "pool_bytes_per_rank", (json_int_t)r->sizing.bytes, "max_tokens",
-                  (json_int_t)r->sizing.max_tokens, "compare_seconds", (double)r->busy_ns / 1e9);
+    o = json_pack(
+        "{s:s,s:b,s:s,s:s,s:i,s:i,s:i,s:i,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:f}", "command",
+        "decode", "ok", !r->failure[0], "verdict", verdict, "model", r->model.name, "prefill_tp",
+        (int)r->hello.tp[0], "decode_tp", (int)r->hello.tp[1], "prefill_pp", (int)r->hello.pp[0],
+        "decode_pp", (int)r->hello.pp[1], "io", info.io, "io_reason", info.io_reason,
+        "verified_requests", (json_int_t)r->requests, "failed_requests", (json_int_t)r->failed,
+        "verified_bytes", (json_int_t)r->bytes, "guard_items", (json_int_t)r->guards,
+        "pool_bytes_per_rank", (json_int_t)r->sizing.bytes, "max_tokens",
+        (json_int_t)r->sizing.max_tokens, "compare_seconds", (double)r->busy_ns / 1e9);
     if (o)
         (void)json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6));
     (void)printf("\n");

@@ -20,7 +20,7 @@
 #define DEMO_TRACE    "examples/trace.jsonl"
 
 struct demo {
-    const char *model, *tp, *trace, *requests, *io, *mem;
+    const char *model, *tp, *pp, *trace, *requests, *io, *mem;
     bool json;
     char *const *further; /* of prefill; NULL-terminated */
     char address[160];    /* where decode listens */
@@ -38,6 +38,8 @@ static bool demo_args(struct demo *d, int argc, char **argv, int *ret_exit)
          "preset or config.json (Qwen3-Next-80B-A3B); see pdx models"},
         {"tp", 't', TOOL_ARG_STRING, &d->tp, 0, 0, "P:D",
          "tensor-parallel sizes of prefill and decode (1:1)"},
+        {"pp", 0, TOOL_ARG_STRING, &d->pp, 0, 0, "P:D",
+         "pipeline stages of prefill and decode (1:1)"},
         {"trace", 0, TOOL_ARG_STRING, &d->trace, 0, 0, "FILE",
          "requests to play (the project's own trace)"},
         {"requests", 'n', TOOL_ARG_STRING, &d->requests, 0, 0, "N",
@@ -172,6 +174,7 @@ static int demo_start_prefill(struct demo *d, struct pdx_error *why)
 
     demo_add(&l, "--model", d->model);
     demo_add(&l, "--tp", d->tp);
+    demo_add(&l, "--pp", d->pp);
     demo_add(&l, "--requests", d->requests ? d->requests : DEMO_REQUESTS);
     demo_add(&l, "--trace", d->trace);
     demo_add(&l, "--io", d->io);

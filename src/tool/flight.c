@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One request on the prefill side, from its announcement to decode's verdict.
+ * Each pipeline stage sends its part and tells so by itself, as if it were a
+ * process of its own.
  */
 #include "tool/refuse.h"
 #include "tool/sender.h"
@@ -9,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void flight_fail(struct tool_flight *f, const char *text)
+static void leg_fail(struct tool_leg *leg, const char *text)
 {
-    if (!f->text[0])
-        (void)snprintf(f->text, sizeof f->text, "%.*s", (int)sizeof f->text - 1, text);
+    if (!leg->text[0])
+        (void)snprintf(leg->text, sizeof leg->text, "%.*s", (int)sizeof leg->text - 1, text);
 }
 
 static bool flight_fits_remote(const struct tool_sender *s, uint32_t tokens)
@@ -37,26 +39,46 @@ static void flight_count_remote(struct tool_sender *s, const struct tool_flight 
 
 static void flight_release_local(struct tool_sender *s, struct tool_flight *f)
 {
-    for (uint32_t p = 0; p < s->opts.tp[0]; p++)
+    for (uint32_t p = 0; p < s->nranks; p++)
         tool_rank_release(&s->ranks[p], &f->local[p]);
 }
 
-/* Changes one byte of what rank 0 sends, so that the comparison has something to find. */
+/* Whether what rank p holds in a pool goes to decode from there. */
+static bool flight_carries(const struct tool_sender *s, uint32_t p, size_t pool)
+{
+    enum pdx_payload payload = pool == 0                     ? PDX_PAYLOAD_KV
+                               : pool == s->offer.npools - 1 ? PDX_PAYLOAD_AUX
+                                                             : PDX_PAYLOAD_STATE;
+
+    for (size_t i = 0; i < s->npairs; i++) {
+        if (s->pairs[i].p == p && pdx_route_carries(s->pairs[i].route, payload,
+                                                    payload == PDX_PAYLOAD_STATE ? pool - 1 : 0))
+            return true;
+    }
+    return false;
+}
+
+/* Changes one byte of what is sent, so that the comparison has something to find. */
 static void flight_corrupt(struct tool_sender *s, struct tool_flight *f)
 {
-    struct tool_rank *r = &s->ranks[0];
     uint64_t random =
         tool_content_base(s->opts.seed, f->room, 0, tool_content_key("corrupt", 0), 0);
-    size_t pool = random % r->npools;
-    size_t tensor;
+    uint32_t p = (uint32_t)(random >> 48) % s->nranks;
+    size_t pool = random % s->offer.npools, tensor;
+    const struct tool_pool *of;
     int32_t item;
 
-    while (f->local[0].spans[pool].n == 0 || r->pools[pool].ntensors == 0)
-        pool = (pool + 1) % r->npools;
-    tensor = (random >> 8) % r->pools[pool].ntensors;
-    item = tool_placement_items(r, &f->local[0], pool)[(random >> 16) % f->local[0].spans[pool].n];
-    tool_pool_at(&r->pools[pool], tensor,
-                 item)[(random >> 32) % tool_slicing_item_len(&r->pools[pool].slicings[tensor])] ^=
+    /* The next pool, then the next rank: the last stage has aux to send at least. */
+    while (f->local[p].spans[pool].n == 0 || !flight_carries(s, p, pool)) {
+        pool = (pool + 1) % s->offer.npools;
+        if (pool == 0)
+            p = (p + 1) % s->nranks;
+    }
+    of = &s->ranks[p].pools[pool];
+    tensor = (random >> 8) % of->ntensors;
+    item = tool_placement_items(&s->ranks[p], &f->local[p],
+                                pool)[(random >> 16) % f->local[p].spans[pool].n];
+    tool_pool_at(of, tensor, item)[(random >> 32) % tool_slicing_item_len(&of->slicings[tensor])] ^=
         0x40;
 }
 
@@ -64,10 +86,11 @@ static int flight_alloc(struct tool_sender *s, struct tool_flight *f, struct pdx
 {
     if (f->local)
         return 0;
-    f->local = calloc(s->opts.tp[0], sizeof *f->local);
-    f->remote = calloc(s->opts.tp[1], sizeof *f->remote);
+    f->local = calloc(s->nranks, sizeof *f->local);
+    f->remote = calloc(s->offer.nlayouts, sizeof *f->remote);
     f->sends = calloc(s->npairs * s->offer.npools, sizeof *f->sends);
-    if (f->local && f->remote && f->sends)
+    f->legs = calloc(s->opts.pp[0], sizeof *f->legs);
+    if (f->local && f->remote && f->sends && f->legs)
         return 0;
     return tool_refuse(why, PDX_ENOMEM, "no memory for a request in flight");
 }
@@ -75,7 +98,7 @@ static int flight_alloc(struct tool_sender *s, struct tool_flight *f, struct pdx
 /* Local items on every rank: 1, 0 or an error. */
 static int flight_take_local(struct tool_sender *s, struct tool_flight *f, struct pdx_error *why)
 {
-    for (uint32_t p = 0; p < s->opts.tp[0]; p++) {
+    for (uint32_t p = 0; p < s->nranks; p++) {
         int err = tool_rank_place(&s->ranks[p], f->tokens, &f->local[p]);
 
         if (err == 0)
@@ -99,7 +122,9 @@ int tool_flight_start(struct tool_sender *s, struct tool_flight *f, uint64_t roo
         return err;
     f->room = room;
     f->tokens = m.tokens = s->trace.requests[room].input_length;
-    f->text[0] = '\0';
+    f->landed = 0;
+    for (uint32_t k = 0; k < s->opts.pp[0]; k++)
+        f->legs[k] = (struct tool_leg){.flight = f, .stage = k};
     if (!flight_fits_remote(s, f->tokens))
         return 0;
     err = flight_take_local(s, f, why);
@@ -112,7 +137,7 @@ int tool_flight_start(struct tool_sender *s, struct tool_flight *f, uint64_t roo
     if (err < 0)
         return err;
     /* Decode looks for pages while the content is made. */
-    for (uint32_t p = 0; p < s->opts.tp[0]; p++)
+    for (uint32_t p = 0; p < s->nranks; p++)
         tool_rank_fill(&s->ranks[p], s->opts.seed, room, &f->local[p]);
     if (room == s->opts.corrupt)
         flight_corrupt(s, f);
@@ -127,12 +152,14 @@ static struct pdx_index_list flight_list(const struct tool_rank *r, const struct
 }
 
 /* A NULL status: another rank sends these bytes. */
-static void flight_add(struct tool_flight *f, struct pdx_transfer_status *status, size_t pool)
+static void flight_add(struct tool_flight *f, uint32_t stage, struct pdx_transfer_status *status,
+                       size_t pool)
 {
     if (!status)
         return;
-    f->sends[f->nsends++] = (struct tool_flight_send){.status = status, .pool = pool};
-    f->pending++;
+    f->sends[f->nsends++] =
+        (struct tool_flight_send){.status = status, .pool = pool, .stage = stage};
+    f->legs[stage].pending++;
 }
 
 static int flight_submit_state(struct tool_sender *s, struct tool_flight *f,
@@ -148,10 +175,12 @@ static int flight_submit_state(struct tool_sender *s, struct tool_flight *f,
     for (size_t c = 0; c < n; c++) {
         src[c] = flight_list(r, &f->local[pair->p], c + 1);
         dst[c] = flight_list(r, &f->remote[pair->d], c + 1);
+        if (src[c].n == 0) /* this stage has no such layer; to decode others send it */
+            dst[c] = (struct pdx_index_list){0};
     }
     err = pdx_send_state(pair->route, src, dst, n, opts, statuses, TOOL_COMPONENTS_MAX, &got, why);
     for (size_t c = 0; err == 0 && c < got; c++)
-        flight_add(f, statuses[c], c + 1);
+        flight_add(f, pair->p / s->opts.tp[0], statuses[c], c + 1);
     return err;
 }
 
@@ -161,6 +190,7 @@ static int flight_submit_pair(struct tool_sender *s, struct tool_flight *f,
     struct pdx_submit_opts opts = PDX_SUBMIT_OPTS_INIT;
     const struct tool_rank *r = &s->ranks[pair->p];
     const struct tool_placement *src = &f->local[pair->p], *dst = &f->remote[pair->d];
+    uint32_t stage = pair->p / s->opts.tp[0];
     size_t aux = s->offer.npools - 1;
     struct pdx_transfer_status *status = NULL;
     int err = 0;
@@ -168,12 +198,12 @@ static int flight_submit_pair(struct tool_sender *s, struct tool_flight *f,
     opts.id = f->room * s->npairs + (uint64_t)(pair - s->pairs);
     opts.deadline_ns = s->opts.deadline_ns;
     opts.cq = s->cq;
-    opts.cq_ctx = f;
+    opts.cq_ctx = &f->legs[stage];
     if (src->spans[0].n) {
         err = pdx_send_kvcache(pair->route, flight_list(r, src, 0), flight_list(r, dst, 0), &opts,
                                &status, why);
         if (err == 0)
-            flight_add(f, status, 0);
+            flight_add(f, stage, status, 0);
     }
     if (err == 0 && s->model.ncomponents)
         err = flight_submit_state(s, f, pair, &opts, why);
@@ -181,33 +211,50 @@ static int flight_submit_pair(struct tool_sender *s, struct tool_flight *f,
         err =
             pdx_send_aux(pair->route, src->items[aux][0], dst->items[aux][0], &opts, &status, why);
         if (err == 0)
-            flight_add(f, status, aux);
+            flight_add(f, stage, status, aux);
     }
     return err;
 }
 
-/* All transfers are terminal: books them, gives the source back and tells decode. */
-static int flight_land(struct tool_sender *s, struct tool_flight *f, struct pdx_error *why)
+/* Books the transfers of a stage, all of which are terminal. */
+static void leg_book(struct tool_sender *s, struct tool_leg *leg)
 {
-    struct tool_message m = {.op = TOOL_OP_SENT, .room = f->room};
+    struct tool_flight *f = leg->flight;
 
     for (size_t i = 0; i < f->nsends; i++) {
+        struct tool_flight_send *send = &f->sends[i];
         struct pdx_transfer_info info;
 
-        pdx_transfer_info(f->sends[i].status, &info);
-        tool_report_add(&s->report, f->sends[i].pool, &info);
+        if (send->stage != leg->stage)
+            continue;
+        pdx_transfer_info(send->status, &info);
+        tool_report_add(&s->report, send->pool, &info);
+        s->report.stages[leg->stage].bytes += info.bytes_done;
         if (info.code != PDX_DONE)
-            flight_fail(f, pdx_transfer_text(f->sends[i].status));
-        pdx_transfer_put(f->sends[i].status);
+            leg_fail(leg, pdx_transfer_text(send->status));
+        pdx_transfer_put(send->status);
+        send->status = NULL;
     }
-    f->nsends = 0;
-    flight_release_local(s, f);
-    f->state = TOOL_FLIGHT_JUDGED;
-    m.ok = !f->text[0];
-    (void)snprintf(m.text, sizeof m.text, "%s", f->text);
+}
+
+/* A stage is done with its part: tells decode, which waits for all stages. With the last one the
+ * source is given back. */
+static int leg_land(struct tool_sender *s, struct tool_leg *leg, struct pdx_error *why)
+{
+    struct tool_flight *f = leg->flight;
+    struct tool_message m = {.op = TOOL_OP_SENT, .room = f->room, .stage = leg->stage};
+
+    leg_book(s, leg);
+    m.ok = !leg->text[0];
+    (void)snprintf(m.text, sizeof m.text, "%s", leg->text);
     if (!m.ok) {
-        tool_sender_fail(s, f->room, f->text);
+        tool_sender_fail(s, f->room, leg->text);
         s->stopping = true;
+    }
+    if (++f->landed == s->opts.pp[0]) {
+        f->nsends = 0;
+        flight_release_local(s, f);
+        f->state = TOOL_FLIGHT_JUDGED;
     }
     return tool_link_send(&s->link, tool_message_encode(&m), why);
 }
@@ -216,27 +263,32 @@ int tool_flight_place(struct tool_sender *s, struct tool_flight *f, const json_t
                       struct pdx_error *why)
 {
     struct pdx_error refused;
-    int err = tool_place_decode(msg, &s->model, f->tokens, f->remote, s->opts.tp[1], why);
+    int err = tool_place_decode(msg, &s->groups[1], f->tokens, f->remote, why);
 
     if (err < 0)
         return err;
     f->state = TOOL_FLIGHT_SENDING;
     for (size_t i = 0; i < s->npairs && err == 0; i++)
         err = flight_submit_pair(s, f, &s->pairs[i], &refused);
-    if (err < 0)
-        flight_fail(f, refused.text);
-    /* What was submitted before a refusal still has to end. */
-    return f->pending ? 0 : flight_land(s, f, why);
+    /* What was submitted before a refusal still has to end; no stage has sent all of its part. */
+    for (uint32_t k = 0; k < s->opts.pp[0] && err < 0; k++)
+        leg_fail(&f->legs[k], refused.text);
+    err = 0;
+    for (uint32_t k = 0; k < s->opts.pp[0] && err == 0; k++) {
+        if (f->legs[k].pending == 0)
+            err = leg_land(s, &f->legs[k], why);
+    }
+    return err;
 }
 
-int tool_flight_completed(struct tool_sender *s, struct tool_flight *f, struct pdx_error *why)
+int tool_flight_completed(struct tool_sender *s, struct tool_leg *leg, struct pdx_error *why)
 {
-    return --f->pending ? 0 : flight_land(s, f, why);
+    return --leg->pending ? 0 : leg_land(s, leg, why);
 }
 
 static void flight_free_remote(struct tool_sender *s, struct tool_flight *f)
 {
-    for (uint32_t d = 0; d < s->opts.tp[1]; d++)
+    for (uint32_t d = 0; d < s->offer.nlayouts; d++)
         tool_placement_fini(&f->remote[d]);
 }
 
@@ -260,6 +312,8 @@ int tool_flight_verdict(struct tool_sender *s, struct tool_flight *f, const stru
 void tool_flight_fini(struct tool_sender *s, struct tool_flight *f)
 {
     for (size_t i = 0; i < f->nsends; i++) {
+        if (!f->sends[i].status)
+            continue;
         pdx_transfer_cancel(f->sends[i].status);
         (void)pdx_transfer_wait(f->sends[i].status, PDX_SEC * 5);
         pdx_transfer_put(f->sends[i].status);
@@ -271,5 +325,6 @@ void tool_flight_fini(struct tool_sender *s, struct tool_flight *f)
     free(f->local);
     free(f->remote);
     free(f->sends);
+    free(f->legs);
     *f = (struct tool_flight){0};
 }

@@ -50,7 +50,8 @@ json_t *tool_message_encode(const struct tool_message *m)
     case TOOL_OP_ANNOUNCE:
         return json_pack("{s:s,s:I,s:I}", "op", op, "room", room, "tokens", (json_int_t)m->tokens);
     case TOOL_OP_SENT:
-        return json_pack("{s:s,s:I,s:b,s:s}", "op", op, "room", room, "ok", m->ok, "text", text);
+        return json_pack("{s:s,s:I,s:I,s:b,s:s}", "op", op, "room", room, "stage",
+                         (json_int_t)m->stage, "ok", m->ok, "text", text);
     case TOOL_OP_VERDICT:
         return json_pack("{s:s,s:I,s:b,s:I,s:s}", "op", op, "room", room, "ok", m->ok, "bytes",
                          bytes, "text", text);
@@ -71,7 +72,7 @@ json_t *tool_message_encode(const struct tool_message *m)
 }
 
 struct message_fields {
-    json_int_t room, tokens, bytes, requests, failed, guards;
+    json_int_t room, tokens, stage, bytes, requests, failed, guards;
     int ok;
     const char *text;
 };
@@ -84,8 +85,8 @@ static int message_unpack(const json_t *msg, int op, struct message_fields *f, j
     case TOOL_OP_ANNOUNCE:
         return json_unpack_ex(v, at, 0, "{s:I,s:I}", "room", &f->room, "tokens", &f->tokens);
     case TOOL_OP_SENT:
-        return json_unpack_ex(v, at, 0, "{s:I,s:b,s:s}", "room", &f->room, "ok", &f->ok, "text",
-                              &f->text);
+        return json_unpack_ex(v, at, 0, "{s:I,s:I,s:b,s:s}", "room", &f->room, "stage", &f->stage,
+                              "ok", &f->ok, "text", &f->text);
     case TOOL_OP_VERDICT:
         return json_unpack_ex(v, at, 0, "{s:I,s:b,s:I,s:s}", "room", &f->room, "ok", &f->ok,
                               "bytes", &f->bytes, "text", &f->text);
@@ -114,14 +115,15 @@ int tool_message_decode(const json_t *msg, struct tool_message *ret, struct pdx_
         return op;
     if (message_unpack(msg, op, &f, &at) < 0)
         return tool_refuse(why, PDX_EPROTO, "a wrong \"%s\" message: %s", message_ops[op], at.text);
-    if (f.room < 0 || f.tokens < 0 || f.tokens > INT32_MAX || f.bytes < 0 || f.requests < 0 ||
-        f.failed < 0 || f.guards < 0)
+    if (f.room < 0 || f.tokens < 0 || f.tokens > INT32_MAX || f.stage < 0 ||
+        f.stage >= TOOL_PP_MAX || f.bytes < 0 || f.requests < 0 || f.failed < 0 || f.guards < 0)
         return tool_refuse(why, PDX_EPROTO, "a \"%s\" message with a number out of range",
                            message_ops[op]);
     *ret = (struct tool_message){
         .op = (enum tool_op)op,
         .room = (uint64_t)f.room,
         .tokens = (uint32_t)f.tokens,
+        .stage = (uint32_t)f.stage,
         .ok = f.ok,
         .bytes = (uint64_t)f.bytes,
         .requests = (uint64_t)f.requests,
@@ -199,30 +201,38 @@ static int place_decode_list(const json_t *list, uint32_t n, int32_t **ret, stru
     return 0;
 }
 
-int tool_place_decode(const json_t *msg, const struct tool_model *m, uint32_t tokens,
-                      struct tool_placement *ranks, size_t n, struct pdx_error *why)
+static int place_decode_rank(const json_t *pools, const struct tool_model *m, uint32_t tokens,
+                             struct tool_placement *ret, struct pdx_error *why)
 {
-    const json_t *list = json_object_get(msg, "ranks");
     size_t npools = tool_sizing_npools(m);
     int err = 0;
 
-    if (json_array_size(list) != n)
-        return tool_refuse(why, PDX_EPROTO, "a \"place\" message for %zu ranks instead of %zu",
-                           json_array_size(list), n);
-    for (size_t r = 0; r < n && err == 0; r++) {
-        const json_t *pools = json_array_get(list, r);
+    if (json_array_size(pools) != npools)
+        return tool_refuse(why, PDX_EPROTO, "a \"place\" message for %zu pools instead of %zu",
+                           json_array_size(pools), npools);
+    for (size_t i = 0; i < npools && err == 0; i++) {
+        uint32_t own;
 
-        if (json_array_size(pools) != npools)
-            return tool_refuse(why, PDX_EPROTO, "a \"place\" message for %zu pools instead of %zu",
-                               json_array_size(pools), npools);
-        for (size_t i = 0; i < npools && err == 0; i++) {
-            uint32_t own;
-
-            ranks[r].spans[i] = tool_sizing_span(m, i, tokens);
-            own = tool_sizing_follows_kv(m, i) ? 0 : ranks[r].spans[i].n;
-            err = place_decode_list(json_array_get(pools, i), own, &ranks[r].items[i], why);
-        }
+        ret->spans[i] = tool_sizing_span(m, i, tokens);
+        own = tool_sizing_follows_kv(m, i) ? 0 : ret->spans[i].n;
+        err = place_decode_list(json_array_get(pools, i), own, &ret->items[i], why);
     }
+    return err;
+}
+
+int tool_place_decode(const json_t *msg, const struct tool_group *g, uint32_t tokens,
+                      struct tool_placement *ranks, struct pdx_error *why)
+{
+    const json_t *list = json_object_get(msg, "ranks");
+    uint32_t n = tool_group_nranks(g);
+    int err = 0;
+
+    if (json_array_size(list) != n)
+        return tool_refuse(why, PDX_EPROTO, "a \"place\" message for %zu ranks instead of %u",
+                           json_array_size(list), n);
+    for (uint32_t r = 0; r < n && err == 0; r++)
+        err = place_decode_rank(json_array_get(list, r), &tool_group_stage(g, r)->model, tokens,
+                                &ranks[r], why);
     return err;
 }
 

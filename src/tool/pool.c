@@ -96,7 +96,7 @@ int tool_pool_init(struct tool_pool *p, const struct tool_model *m, size_t pos, 
     if (!p->slicings || !p->offs || !p->order || !p->taken)
         return tool_refuse(why, PDX_ENOMEM, "no memory for the tables of the %s pool", p->name);
     for (size_t t = 0; t < p->ntensors; t++)
-        tool_slicing_init(&p->slicings[t], &p->tensors[t], tp, rank);
+        tool_slicing_init(&p->slicings[t], &p->tensors[t], tp, rank % tp);
     pool_shuffle(p);
     return pool_map(p, why);
 }
@@ -153,7 +153,8 @@ uint8_t *tool_pool_at(const struct tool_pool *p, size_t tensor, int32_t item)
 
 void tool_pool_poison(struct tool_pool *p)
 {
-    tool_content_fill(p->mem, p->len, p->poison, 0);
+    if (p->mem)
+        tool_content_fill(p->mem, p->len, p->poison, 0);
 }
 
 static void pool_poison_item(struct tool_pool *p, size_t t, int32_t item)
@@ -218,6 +219,8 @@ bool tool_pool_check_rest(const struct tool_pool *p, uint64_t *count, struct too
     const bool *taken = p->leader ? p->leader->taken : p->taken;
     uint64_t end = 0; /* of the tensor before */
 
+    if (!p->mem)
+        return true;
     for (size_t t = 0; t < p->ntensors; t++) {
         if (!pool_is_poison(p, end, p->offs[t] - end, ret))
             return false;

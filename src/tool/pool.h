@@ -53,7 +53,8 @@ struct tool_pool {
     uint64_t random; /* state of the shuffle */
 };
 
-/* Pool `pos` (see TOOL_POOLS_MAX) of rank `rank` of `tp`. Errors: PDX_ENOMEM. */
+/* Pool `pos` (see TOOL_POOLS_MAX) of rank `rank` of a side, whose place in its TP group is rank mod
+ * tp. Errors: PDX_ENOMEM. */
 int tool_pool_init(struct tool_pool *p, const struct tool_model *m, size_t pos, uint32_t tp,
                    uint32_t rank, const struct tool_sizing *sizing, uint64_t seed,
                    struct pdx_error *why);

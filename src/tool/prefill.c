@@ -41,6 +41,8 @@ static bool prefill_args(struct prefill_opts *o, int argc, char **argv, int *ret
         {"page-size", 0, TOOL_ARG_UINT, &o->page_size, 1, 65536, "TOKENS", "tokens per page (64)"},
         {"tp", 't', TOOL_ARG_PAIR, s->tp, 1, TOOL_TP_MAX, "P:D",
          "tensor-parallel sizes of prefill and decode (1:1)"},
+        {"pp", 0, TOOL_ARG_PAIR, s->pp, 1, TOOL_PP_MAX, "P:D",
+         "pipeline stages of prefill and decode (1:1); decode has as many\nas prefill, or 1"},
         {"trace", 0, TOOL_ARG_STRING, &o->trace, 0, 0, "FILE",
          "requests to play, one JSON object a line: timestamp (ms),\n"
          "input_length, output_length (not used)"},
@@ -65,6 +67,9 @@ static bool prefill_args(struct prefill_opts *o, int argc, char **argv, int *ret
         {"io", 0, TOOL_ARG_STRING, &s->io, 0, 0, "auto|uring|epoll", "how the engine waits (auto)"},
         {"corrupt", 0, TOOL_ARG_UINT, &s->corrupt, 0, 0, "N",
          "change one byte of request N (from 0) before it is sent; the run must fail"},
+        {"swap-layers", 0, TOOL_ARG_FLAG, &s->swap_layers, 0, 0, NULL,
+         "tell the numbers of two layers of the KV cache the wrong way round; the\n"
+         "run must fail"},
         {"json", 0, TOOL_ARG_FLAG, &o->json, 0, 0, NULL, "print one JSON object instead of tables"},
         {"quiet", 'q', TOOL_ARG_FLAG, &s->quiet, 0, 0, NULL, "no progress"},
         {"verbose", 'v', TOOL_ARG_FLAG, &s->verbose, 0, 0, NULL, "log what the engine does"},
@@ -143,11 +148,13 @@ static void prefill_verdict(const struct tool_sender *s, char *text, size_t cap)
 static void prefill_print(struct tool_sender *s, const char *verdict)
 {
     struct pdx_engine_info info;
+    char from[TOOL_TEXT_MAX], to[TOOL_TEXT_MAX];
 
     pdx_engine_info(s->engine, &info);
-    (void)printf("pdx prefill: %s, TP %u to TP %u, to %s\n"
+    (void)printf("pdx prefill: %s, %s to %s, to %s\n"
                  "  engine %s (%s), shared by the ranks\n\n",
-                 s->model.name, s->opts.tp[0], s->opts.tp[1], s->link.peer, info.io,
+                 s->model.name, tool_text_ranks(from, s->opts.tp[0], s->opts.pp[0]),
+                 tool_text_ranks(to, s->opts.tp[1], s->opts.pp[1]), s->link.peer, info.io,
                  info.io_reason);
     tool_report_print(&s->report, stdout);
     (void)printf("\n%s\n", verdict);
@@ -159,9 +166,10 @@ static void prefill_print_json(struct tool_sender *s, const char *verdict)
     json_t *o = tool_report_json(&s->report), *head;
 
     pdx_engine_info(s->engine, &info);
-    head = json_pack("{s:s,s:b,s:s,s:s,s:i,s:i,s:s,s:s,s:I,s:I,s:I}", "command", "prefill", "ok",
-                     !s->failure[0], "verdict", verdict, "model", s->model.name, "prefill_tp",
-                     (int)s->opts.tp[0], "decode_tp", (int)s->opts.tp[1], "io", info.io,
+    head = json_pack("{s:s,s:b,s:s,s:s,s:i,s:i,s:i,s:i,s:s,s:s,s:I,s:I,s:I}", "command", "prefill",
+                     "ok", !s->failure[0], "verdict", verdict, "model", s->model.name, "prefill_tp",
+                     (int)s->opts.tp[0], "decode_tp", (int)s->opts.tp[1], "prefill_pp",
+                     (int)s->opts.pp[0], "decode_pp", (int)s->opts.pp[1], "io", info.io,
                      "io_reason", info.io_reason, "verified_requests",
                      (json_int_t)s->summary.requests, "verified_bytes",
                      (json_int_t)s->summary.bytes, "guard_items", (json_int_t)s->summary.guards);
@@ -225,6 +233,7 @@ int tool_prefill_main(int argc, char **argv)
         .sender = {.connect = "127.0.0.1:7400",
                    .io = "auto",
                    .tp = {1, 1},
+                   .pp = {1, 1},
                    .seed = 1,
                    .inflight = 4,
                    .deadline_ns = PDX_SEC * 30,

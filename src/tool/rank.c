@@ -10,16 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-int tool_rank_init(struct tool_rank *r, const struct tool_model *m, uint32_t tp, uint32_t rank,
+int tool_rank_init(struct tool_rank *r, const struct tool_group *g, uint32_t rank,
                    const struct tool_sizing *sizing, uint64_t seed, struct pdx_error *why)
 {
-    *r = (struct tool_rank){.model = m, .tp = tp, .rank = rank, .npools = sizing->npools};
+    *r = (struct tool_rank){.group = g, .rank = rank, .npools = sizing->npools};
+    r->model = &tool_group_stage(g, rank)->model;
     for (size_t i = 0; i < r->npools; i++) {
-        int err = tool_pool_init(&r->pools[i], m, i, tp, rank, sizing, seed, why);
+        int err = tool_pool_init(&r->pools[i], r->model, i, g->tp, rank, sizing, seed, why);
 
         if (err < 0)
             return err;
-        if (tool_sizing_follows_kv(m, i))
+        if (tool_sizing_follows_kv(r->model, i))
             r->pools[i].leader = &r->pools[0];
     }
     return 0;
@@ -41,7 +42,7 @@ static struct pdx_tensor *rank_tensors(const struct tool_rank *r, size_t pool, b
 
     for (size_t t = 0; v && t < p->ntensors; t++) {
         const struct tool_tensor *of = &p->tensors[t];
-        uint64_t item_len = tool_tensor_item_len(of, r->tp);
+        uint64_t item_len = tool_tensor_item_len(of, r->group->tp);
 
         v[t] = (struct pdx_tensor){
             .region = p->region,
@@ -50,9 +51,11 @@ static struct pdx_tensor *rank_tensors(const struct tool_rank *r, size_t pool, b
             .item_len = item_len,
             .layer = of->layer,
         };
+        if (state && of->replicated)
+            v[t].flags = PDX_TENSOR_REPLICATED;
         if (!state || of->replicated)
             continue;
-        v[t].shard_dim = tool_tensor_units(of, r->tp);
+        v[t].shard_dim = tool_tensor_units(of, r->group->tp);
         v[t].outer = of->rows;
         v[t].groups = of->ngroups ? of->groups : NULL;
         v[t].ngroups = of->ngroups;
@@ -60,12 +63,33 @@ static struct pdx_tensor *rank_tensors(const struct tool_rank *r, size_t pool, b
     return v;
 }
 
+bool tool_rank_can_swap(const struct tool_rank *r)
+{
+    const struct tool_pool *kv = &r->pools[0];
+
+    return kv->ntensors > 1 && kv->tensors[0].layer != kv->tensors[1].layer;
+}
+
+/* The first two layers take each other's number. */
+static void rank_swap_layers(const struct tool_rank *r, struct pdx_tensor *kv)
+{
+    int32_t a = r->pools[0].tensors[0].layer, b = r->pools[0].tensors[1].layer;
+
+    for (size_t t = 0; t < r->pools[0].ntensors; t++) {
+        if (kv[t].layer == a || kv[t].layer == b)
+            kv[t].layer = kv[t].layer == a ? b : a;
+    }
+}
+
 static int rank_describe(struct tool_rank *r, struct pdx_component *components,
                          struct pdx_tensor *const *tensors, struct pdx_error *why)
 {
     const struct tool_model *m = r->model;
+    const struct tool_group *g = r->group;
     struct pdx_layout_desc desc = PDX_LAYOUT_DESC_INIT;
 
+    if (r->swap_layers && tool_rank_can_swap(r))
+        rank_swap_layers(r, tensors[0]);
     for (size_t c = 0; c < m->ncomponents; c++)
         components[c] = (struct pdx_component){
             .type = m->components[c].type,
@@ -73,13 +97,16 @@ static int rank_describe(struct tool_rank *r, struct pdx_component *components,
             .ntensors = r->pools[c + 1].ntensors,
         };
     desc.engine_rank = r->rank;
-    desc.tp_size = r->tp;
-    desc.kv_kind = m->nkv ? m->kv_kind : PDX_KV_NONE;
+    desc.tp_size = g->tp;
+    desc.pp_size = g->pp;
+    desc.pp_rank = r->rank / g->tp;
+    desc.start_layer = tool_group_stage(g, r->rank)->first;
+    desc.kv_kind = m->kv_kind; /* also where this stage has no layer with a KV cache */
     desc.page_size = m->page_size;
     desc.dtype = m->dtype;
     desc.total_kv_head_num = m->kv_heads;
     if (desc.kv_kind == PDX_KV_MHA)
-        desc.kv_head_num = (uint32_t)tool_tensor_units(&m->kv[0], r->tp);
+        desc.kv_head_num = m->kv_heads < g->tp ? 1 : m->kv_heads / g->tp;
     desc.kv = tensors[0];
     desc.nkv = r->pools[0].ntensors;
     desc.aux = tensors[r->npools - 1];

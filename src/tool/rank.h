@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One rank of one side: its pools, its layout, and where a request's items lie
- * in them.
+ * in them. A rank has the tensors of its pipeline stage, and of these its share
+ * in the TP group.
  */
 #ifndef PDX_TOOL_RANK_H
 #define PDX_TOOL_RANK_H
 
+#include "tool/group.h"
 #include "tool/pool.h"
 
 struct tool_rank {
-    const struct tool_model *model; /* borrowed */
-    uint32_t tp;
-    uint32_t rank;
+    const struct tool_group *group; /* borrowed */
+    const struct tool_model *model; /* the stage's, of the group */
+    uint32_t rank;                  /* in the group */
+    bool swap_layers; /* told before registration: the layout has the numbers of two layers of the
+                         KV cache exchanged, a mistake that comparing must find */
     size_t npools;
     struct tool_pool pools[TOOL_POOLS_MAX];
     struct pdx_layout *layout; /* owned; NULL before registration */
@@ -24,8 +28,10 @@ struct tool_placement {
 };
 
 /* Maps the pools. Errors: PDX_ENOMEM, PDX_ESYS. After an error tool_rank_fini is due as well. */
-int tool_rank_init(struct tool_rank *r, const struct tool_model *m, uint32_t tp, uint32_t rank,
+int tool_rank_init(struct tool_rank *r, const struct tool_group *g, uint32_t rank,
                    const struct tool_sizing *sizing, uint64_t seed, struct pdx_error *why);
+/* Whether the rank has two layers of the KV cache, which swap_layers takes. */
+bool tool_rank_can_swap(const struct tool_rank *r);
 /* Registers the pools and makes the layout. */
 int tool_rank_register(struct tool_rank *r, struct pdx_engine *engine, uint32_t rights,
                        struct pdx_error *why);

@@ -73,41 +73,46 @@ static int receiver_load_model(struct tool_receiver *r, struct pdx_error *why)
 
 static int receiver_check(struct tool_receiver *r, struct pdx_error *why)
 {
-    const uint32_t *tp = r->hello.tp;
+    const uint32_t *tp = r->hello.tp, *pp = r->hello.pp;
     int err = receiver_load_model(r, why);
 
     if (err == 0 && r->opts.tp && r->opts.tp != tp[1])
         err = tool_refuse(why, PDX_EMISMATCH,
                           "prefill expects decode at TP %u, but it runs with --tp %u", tp[1],
                           r->opts.tp);
-    if (err == 0)
-        err = tool_model_check_tp(&r->model, tp[0], why);
-    if (err == 0)
-        err = tool_model_check_tp(&r->model, tp[1], why);
-    return err < 0 ? err : tool_pairing_check(tp[0], tp[1], why);
+    if (err == 0 && r->opts.pp && r->opts.pp != pp[1])
+        err = tool_refuse(why, PDX_EMISMATCH,
+                          "prefill expects decode at PP %u, but it runs with --pp %u", pp[1],
+                          r->opts.pp);
+    for (int side = 0; side < 2 && err == 0; side++)
+        err = tool_group_check(&r->model, tp[side], pp[side], why);
+    return err < 0 ? err : tool_pairing_check(tp, pp, why);
 }
 
 static int receiver_make_ranks(struct tool_receiver *r, struct pdx_error *why)
 {
-    uint32_t tp = r->hello.tp[1];
+    uint32_t n = r->hello.tp[1] * r->hello.pp[1];
     uint64_t mem = r->opts.mem ? r->opts.mem : tool_sizing_default_limit();
-    int err = tool_sizing_plan(&r->model, tp, mem / tp, TOOL_POOL_GAP, r->hello.inflight,
-                               r->hello.max_tokens, true, &r->sizing, why);
+    int err = tool_group_init(&r->group, &r->model, r->hello.tp[1], r->hello.pp[1], why);
 
+    if (err == 0)
+        err = tool_group_plan(&r->group, mem / n, TOOL_POOL_GAP, r->hello.inflight,
+                              r->hello.max_tokens, true, &r->sizing, why);
     if (err < 0)
         return err;
-    r->ranks = calloc(tp, sizeof *r->ranks);
+    r->nranks = n;
+    r->ranks = calloc(n, sizeof *r->ranks);
     r->rooms = calloc(r->sizing.inflight, sizeof *r->rooms);
     if (!r->ranks || !r->rooms)
-        return tool_refuse(why, PDX_ENOMEM, "no memory for %u ranks", tp);
+        return tool_refuse(why, PDX_ENOMEM, "no memory for %u ranks", n);
     for (uint32_t i = 0; i < r->sizing.inflight; i++) {
-        r->rooms[i].ranks = calloc(tp, sizeof *r->rooms[i].ranks);
+        r->rooms[i].ranks = calloc(n, sizeof *r->rooms[i].ranks);
         if (!r->rooms[i].ranks)
             return tool_refuse(why, PDX_ENOMEM, "no memory for %u requests", r->sizing.inflight);
     }
-    for (uint32_t d = 0; d < tp && err == 0; d++) {
+    for (uint32_t d = 0; d < n && err == 0; d++) {
         /* Another seed than prefill's, so that page numbers differ on the two sides. */
-        err = tool_rank_init(&r->ranks[d], &r->model, tp, d, &r->sizing, ~r->hello.seed, why);
+        err = tool_rank_init(&r->ranks[d], &r->group, d, &r->sizing, ~r->hello.seed, why);
         if (err == 0)
             tool_rank_poison(&r->ranks[d]);
         if (err == 0)
@@ -120,11 +125,11 @@ static int receiver_encode(struct tool_receiver *r, struct tool_offer *o, struct
 {
     o->engine.len = pdx_engine_desc(r->engine, NULL, 0);
     o->engine.data = malloc(o->engine.len);
-    o->layouts = calloc(r->hello.tp[1], sizeof *o->layouts);
+    o->layouts = calloc(r->nranks, sizeof *o->layouts);
     if (!o->engine.data || !o->layouts)
         return tool_refuse(why, PDX_ENOMEM, "no memory for the offer");
     (void)pdx_engine_desc(r->engine, o->engine.data, o->engine.len);
-    for (; o->nlayouts < r->hello.tp[1]; o->nlayouts++) {
+    for (; o->nlayouts < r->nranks; o->nlayouts++) {
         const struct pdx_layout *layout = r->ranks[o->nlayouts].layout;
         struct tool_blob *b = &o->layouts[o->nlayouts];
 
@@ -198,14 +203,15 @@ enum tool_session tool_receiver_serve(struct tool_receiver *r, const struct tool
 void tool_receiver_close(struct tool_receiver *r)
 {
     for (uint32_t i = 0; r->rooms && i < r->sizing.inflight; i++) {
-        for (uint32_t d = 0; r->rooms[i].ranks && d < r->hello.tp[1]; d++)
+        for (uint32_t d = 0; r->rooms[i].ranks && d < r->nranks; d++)
             tool_placement_fini(&r->rooms[i].ranks[d]);
         free(r->rooms[i].ranks);
     }
     free(r->rooms);
-    for (uint32_t d = 0; r->ranks && d < r->hello.tp[1]; d++)
+    for (uint32_t d = 0; r->ranks && d < r->nranks; d++)
         tool_rank_fini(&r->ranks[d]);
     free(r->ranks);
+    tool_group_fini(&r->group);
     tool_model_fini(&r->model);
     tool_link_fini(&r->link);
 }

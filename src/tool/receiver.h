@@ -14,6 +14,7 @@
 struct tool_receiver_opts {
     const char *model; /* NULL: the preset that prefill names */
     uint32_t tp;       /* 0: what prefill says */
+    uint32_t pp;       /* 0: what prefill says */
     uint64_t mem;      /* 0: tool_sizing_default_limit */
     bool quiet;
 };
@@ -23,6 +24,8 @@ struct tool_room {
     bool used;
     uint64_t number;
     uint32_t tokens;
+    uint64_t arrived; /* bit k: prefill stage k has sent its part, or told that it could not */
+    bool lost;        /* one of them could not */
     struct tool_placement *ranks; /* owned; one per rank */
     char text[1024];              /* what is wrong with it already; empty: nothing */
 };
@@ -33,8 +36,10 @@ struct tool_receiver {
     struct tool_link link;     /* owned */
     struct tool_hello hello;
     struct tool_model model; /* owned */
+    struct tool_group group; /* owned */
+    uint32_t nranks;
     struct tool_sizing sizing;
-    struct tool_rank *ranks; /* owned; hello.tp[1] of them */
+    struct tool_rank *ranks; /* owned; nranks of them */
     struct tool_room *rooms; /* owned; sizing.inflight of them */
     struct tool_progress progress;
     uint64_t began_ns;

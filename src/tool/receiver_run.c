@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+_Static_assert(TOOL_PP_MAX <= 64, "tool_room.arrived has a bit for each stage");
+
 static void receiver_fail(struct tool_receiver *r, const char *text)
 {
     if (!r->failure[0])
@@ -51,8 +53,10 @@ static int receiver_announced(struct tool_receiver *r, const struct tool_message
                            r->link.peer, number, m->tokens);
     room->number = m->room;
     room->tokens = m->tokens;
+    room->arrived = 0;
+    room->lost = false;
     room->text[0] = '\0';
-    for (uint32_t d = 0; d < r->hello.tp[1]; d++) {
+    for (uint32_t d = 0; d < r->nranks; d++) {
         if (tool_rank_place(&r->ranks[d], m->tokens, &room->ranks[d]) < 0)
             return tool_refuse(why, PDX_EPROTO,
                                "%s announced request %llu of %u tokens when no such room was left",
@@ -63,7 +67,7 @@ static int receiver_announced(struct tool_receiver *r, const struct tool_message
             receiver_fail(r, room->text);
     }
     return tool_link_send(
-        &r->link, tool_place_encode(m->room, room->ranks, r->hello.tp[1], r->sizing.npools), why);
+        &r->link, tool_place_encode(m->room, room->ranks, r->nranks, r->sizing.npools), why);
 }
 
 /* Compares a request on all ranks. */
@@ -71,7 +75,7 @@ static void receiver_verify(struct tool_receiver *r, struct tool_room *room)
 {
     uint64_t began = pdxi_now_ns();
 
-    for (uint32_t d = 0; d < r->hello.tp[1]; d++) {
+    for (uint32_t d = 0; d < r->nranks; d++) {
         char text[sizeof room->text];
 
         if (!tool_rank_verify(&r->ranks[d], r->hello.seed, room->number, &room->ranks[d], &r->bytes,
@@ -82,23 +86,17 @@ static void receiver_verify(struct tool_receiver *r, struct tool_room *room)
     r->busy_ns += pdxi_now_ns() - began;
 }
 
-static int receiver_sent(struct tool_receiver *r, const struct tool_message *m,
-                         struct pdx_error *why)
+/* All stages have ended: compares, unless one of them could not send, gives the place back and
+ * tells prefill. */
+static int receiver_judge(struct tool_receiver *r, struct tool_room *room, struct pdx_error *why)
 {
-    struct tool_message verdict = {.op = TOOL_OP_VERDICT, .room = m->room};
-    struct tool_room *room = receiver_find(r, m->room);
+    struct tool_message verdict = {.op = TOOL_OP_VERDICT, .room = room->number};
     uint64_t before = r->bytes;
 
-    if (!room)
-        return tool_refuse(why, PDX_EPROTO, "%s sent request %llu, which was not announced",
-                           r->link.peer, (unsigned long long)m->room);
-    if (m->ok)
+    if (!room->lost)
         receiver_verify(r, room);
-    else
-        (void)snprintf(room->text, sizeof room->text, "%s",
-                       m->text[0] ? m->text : "prefill could not send it");
-    for (uint32_t d = 0; d < r->hello.tp[1]; d++) {
-        if (!m->ok)
+    for (uint32_t d = 0; d < r->nranks; d++) {
+        if (room->lost)
             tool_rank_forget(&r->ranks[d], &room->ranks[d]);
         tool_rank_release(&r->ranks[d], &room->ranks[d]);
     }
@@ -118,6 +116,33 @@ static int receiver_sent(struct tool_receiver *r, const struct tool_message *m,
     return tool_link_send(&r->link, tool_message_encode(&verdict), why);
 }
 
+/* A stage has sent its part, or could not. The place stays the request's until all have told: the
+ * others may still be writing to it. */
+static int receiver_sent(struct tool_receiver *r, const struct tool_message *m,
+                         struct pdx_error *why)
+{
+    struct tool_room *room = receiver_find(r, m->room);
+    uint32_t stages = r->hello.pp[0];
+    uint64_t bit = UINT64_C(1) << m->stage; /* below TOOL_PP_MAX: tool_message_decode */
+
+    if (!room)
+        return tool_refuse(why, PDX_EPROTO, "%s sent request %llu, which was not announced",
+                           r->link.peer, (unsigned long long)m->room);
+    if (m->stage >= stages || (room->arrived & bit))
+        return tool_refuse(why, PDX_EPROTO,
+                           "%s sent stage %u of request %llu, which has %u stages, %s",
+                           r->link.peer, m->stage, (unsigned long long)m->room, stages,
+                           m->stage < stages ? "twice" : "counted from 0");
+    room->arrived |= bit;
+    if (!m->ok && !room->lost)
+        (void)snprintf(room->text, sizeof room->text, "%s",
+                       m->text[0] ? m->text : "prefill could not send it");
+    room->lost |= !m->ok;
+    if (room->arrived != UINT64_MAX >> (64 - stages))
+        return 0;
+    return receiver_judge(r, room, why);
+}
+
 /* The last look, and the summary. */
 static int receiver_bye(struct tool_receiver *r, struct pdx_error *why)
 {
@@ -129,7 +154,7 @@ static int receiver_bye(struct tool_receiver *r, struct pdx_error *why)
             return tool_refuse(why, PDX_EPROTO, "%s said goodbye while request %llu was under way",
                                r->link.peer, (unsigned long long)r->rooms[i].number);
     }
-    for (uint32_t d = 0; d < r->hello.tp[1]; d++) {
+    for (uint32_t d = 0; d < r->nranks; d++) {
         if (!tool_rank_check_rest(&r->ranks[d], &r->guards, text, sizeof text))
             receiver_fail(r, text);
     }

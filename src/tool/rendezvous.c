@@ -95,10 +95,11 @@ json_t *tool_hello_encode(const struct tool_hello *h)
     char shape[17];
 
     (void)snprintf(shape, sizeof shape, "%016" PRIx64, h->shape);
-    return json_pack("{s:s,s:i,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:I}", "op", "hello", "protocol",
+    return json_pack("{s:s,s:i,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "op", "hello", "protocol",
                      TOOL_RENDEZVOUS_VERSION, "model", h->model, "shape", shape, "page_size",
                      (json_int_t)h->page_size, "prefill_tp", (json_int_t)h->tp[0], "decode_tp",
-                     (json_int_t)h->tp[1], "inflight", (json_int_t)h->inflight, "max_tokens",
+                     (json_int_t)h->tp[1], "prefill_pp", (json_int_t)h->pp[0], "decode_pp",
+                     (json_int_t)h->pp[1], "inflight", (json_int_t)h->inflight, "max_tokens",
                      (json_int_t)h->max_tokens, "seed", (json_int_t)h->seed);
 }
 
@@ -124,6 +125,10 @@ int tool_hello_decode(const json_t *msg, struct tool_hello *ret, struct pdx_erro
         err = rendezvous_u32(msg, "prefill_tp", 1, TOOL_TP_MAX, &h.tp[0], why);
     if (err == 0)
         err = rendezvous_u32(msg, "decode_tp", 1, TOOL_TP_MAX, &h.tp[1], why);
+    if (err == 0)
+        err = rendezvous_u32(msg, "prefill_pp", 1, TOOL_PP_MAX, &h.pp[0], why);
+    if (err == 0)
+        err = rendezvous_u32(msg, "decode_pp", 1, TOOL_PP_MAX, &h.pp[1], why);
     if (err == 0)
         err = rendezvous_u32(msg, "inflight", 1, TOOL_INFLIGHT_MAX, &h.inflight, why);
     if (err == 0)
@@ -225,9 +230,9 @@ static int offer_decode_layouts(const json_t *msg, struct tool_offer *o, struct 
     size_t n = json_array_size(list);
     int err = 0;
 
-    if (n == 0 || n > TOOL_TP_MAX)
+    if (n == 0 || n > TOOL_RANKS_MAX)
         return tool_refuse(why, PDX_EPROTO, "the offer has %zu layouts; expected 1 .. %d", n,
-                           TOOL_TP_MAX);
+                           TOOL_RANKS_MAX);
     o->layouts = calloc(n, sizeof *o->layouts);
     if (!o->layouts)
         return tool_refuse(why, PDX_ENOMEM, "no memory for %zu layouts", n);

@@ -3,12 +3,12 @@
  * What pdx prefill and pdx decode say to each other over the link:
  *
  *     prefill                                      decode
- *     hello  model, shapes, TP sizes, seed   -->
+ *     hello  model, shapes, TP, PP, seed     -->
  *                                            <--   offer  engine, layouts, capacity (or error)
  *     announce  room, tokens                 -->
  *                                            <--   place  room, items per rank and pool
  *     (the library moves the bytes)
- *     sent  room, ok                         -->
+ *     sent  room, stage, ok                  -->     (one for each prefill stage)
  *                                            <--   verdict  room, ok, bytes compared
  *     bye                                    -->
  *                                            <--   summary
@@ -22,8 +22,7 @@
 
 #include <jansson.h>
 
-#define TOOL_RENDEZVOUS_VERSION 1
-#define TOOL_TP_MAX             256
+#define TOOL_RENDEZVOUS_VERSION 2
 #define TOOL_INFLIGHT_MAX       1024
 
 enum tool_op {
@@ -43,6 +42,7 @@ struct tool_hello {
     uint64_t shape; /* tool_shape of the model */
     uint32_t page_size;
     uint32_t tp[2]; /* prefill, decode */
+    uint32_t pp[2];
     uint32_t inflight;
     uint32_t max_tokens;
     uint64_t seed;
@@ -68,6 +68,7 @@ struct tool_message {
     enum tool_op op;
     uint64_t room;
     uint32_t tokens;
+    uint32_t stage; /* SENT: which prefill stage has sent its part */
     bool ok;
     uint64_t bytes;    /* VERDICT: compared; SUMMARY: of all requests */
     uint64_t requests; /* SUMMARY: found good */
@@ -95,13 +96,13 @@ json_t *tool_message_encode(const struct tool_message *m);
 int tool_message_decode(const json_t *msg, struct tool_message *ret, struct pdx_error *why);
 
 /* The items of a request on each of n ranks. Decoding needs to know what the request must have: the
- * spans of `tokens` tokens; the lists are the caller's (tool_placement_fini), also after an error.
- */
+ * spans of `tokens` tokens on each rank of the group; the lists are the caller's
+ * (tool_placement_fini), also after an error. */
 json_t *tool_place_encode(uint64_t room, const struct tool_placement *ranks, size_t n,
                           size_t npools);
 int tool_place_room(const json_t *msg, uint64_t *ret_room, struct pdx_error *why);
-int tool_place_decode(const json_t *msg, const struct tool_model *m, uint32_t tokens,
-                      struct tool_placement *ranks, size_t n, struct pdx_error *why);
+int tool_place_decode(const json_t *msg, const struct tool_group *g, uint32_t tokens,
+                      struct tool_placement *ranks, struct pdx_error *why);
 void tool_placement_fini(struct tool_placement *pl);
 
 #endif

@@ -20,6 +20,14 @@ void tool_report_init(struct tool_report *r, const struct tool_model *m)
                                            : "aux");
 }
 
+void tool_report_stages(struct tool_report *r, const struct tool_group *prefill)
+{
+    r->nstages = prefill->pp;
+    for (uint32_t k = 0; k < prefill->pp; k++)
+        r->stages[k] = (struct tool_stage_tally){.first = prefill->stages[k].first,
+                                                 .end = prefill->stages[k].end};
+}
+
 void tool_report_fini(struct tool_report *r)
 {
     for (size_t i = 0; i < r->npools; i++)
@@ -230,6 +238,9 @@ void tool_report_print(struct tool_report *r, FILE *out)
                   (unsigned long long)r->requests, tool_text_plural(r->requests),
                   tool_text_count(c, r->tokens), tool_text_duration(a, r->ended_ns - r->began_ns),
                   report_text_rate(b, tool_report_bytes(r), r->ended_ns - r->began_ns));
+    for (uint32_t k = 0; r->nstages > 1 && k < r->nstages; k++)
+        (void)fprintf(out, "  stage %u, layers %u to %u: %s\n", k, r->stages[k].first,
+                      r->stages[k].end - 1, tool_text_size(a, r->stages[k].bytes));
     for (size_t i = 0; i < r->nlanes; i++)
         (void)fprintf(out, "  lane %s: %s, %s\n", r->lanes[i].name,
                       r->lanes[i].bytes_out ? tool_text_size(a, r->lanes[i].bytes_out) : "not used",
@@ -252,13 +263,19 @@ static json_t *report_json_pool(struct tool_tally *p)
 
 json_t *tool_report_json(struct tool_report *r)
 {
-    json_t *pools = json_array(), *lanes = json_array(), *notes = json_array();
+    json_t *pools = json_array(), *stages = json_array(), *lanes = json_array();
+    json_t *notes = json_array();
     uint64_t bytes = tool_report_bytes(r), wall = r->ended_ns - r->began_ns;
 
     for (size_t i = 0; i < r->npools; i++) {
         if (r->pools[i].transfers)
             (void)json_array_append_new(pools, report_json_pool(&r->pools[i]));
     }
+    for (uint32_t k = 0; k < r->nstages; k++)
+        (void)json_array_append_new(stages, json_pack("{s:I,s:I,s:I}", "first_layer",
+                                                      (json_int_t)r->stages[k].first, "end_layer",
+                                                      (json_int_t)r->stages[k].end, "bytes",
+                                                      (json_int_t)r->stages[k].bytes));
     for (size_t i = 0; i < r->nlanes; i++)
         (void)json_array_append_new(lanes, json_pack("{s:s,s:b,s:s,s:I,s:I}", "name",
                                                      r->lanes[i].name, "usable", r->lanes[i].usable,
@@ -267,9 +284,10 @@ json_t *tool_report_json(struct tool_report *r)
                                                      (json_int_t)r->lanes[i].segments));
     for (size_t i = 0; i < r->nnotes; i++)
         (void)json_array_append_new(notes, json_string(r->notes[i]));
-    return json_pack("{s:I,s:I,s:I,s:f,s:f,s:f,s:o,s:o,s:o}", "requests", (json_int_t)r->requests,
-                     "tokens", (json_int_t)r->tokens, "bytes", (json_int_t)bytes, "seconds",
-                     (double)wall / 1e9, "GBps", report_rate(bytes, report_busy(r)) / 1e9,
-                     "GBps_with_fill_and_compare", report_rate(bytes, wall) / 1e9, "components",
-                     pools, "lanes", lanes, "notes", notes);
+    return json_pack("{s:I,s:I,s:I,s:f,s:f,s:f,s:o,s:o,s:o,s:o}", "requests",
+                     (json_int_t)r->requests, "tokens", (json_int_t)r->tokens, "bytes",
+                     (json_int_t)bytes, "seconds", (double)wall / 1e9, "GBps",
+                     report_rate(bytes, report_busy(r)) / 1e9, "GBps_with_fill_and_compare",
+                     report_rate(bytes, wall) / 1e9, "components", pools, "stages", stages, "lanes",
+                     lanes, "notes", notes);
 }

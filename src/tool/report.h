@@ -6,7 +6,7 @@
 #ifndef PDX_TOOL_REPORT_H
 #define PDX_TOOL_REPORT_H
 
-#include "tool/sizing.h"
+#include "tool/group.h"
 
 #include <jansson.h>
 #include <pdx/pdx.h>
@@ -29,11 +29,19 @@ struct tool_tally { /* of one pool: the KV cache, a state component, aux */
     size_t cap;
 };
 
+struct tool_stage_tally { /* of one prefill stage */
+    uint32_t first;       /* layer */
+    uint32_t end;         /* one past the last */
+    uint64_t bytes;       /* confirmed by the peer */
+};
+
 #define TOOL_NOTES_MAX 16
 
 struct tool_report {
     struct tool_tally pools[TOOL_POOLS_MAX];
     size_t npools;
+    struct tool_stage_tally stages[TOOL_PP_MAX];
+    uint32_t nstages;
     uint64_t began_ns;
     uint64_t ended_ns;
     uint64_t requests; /* whose bytes were sent */
@@ -46,6 +54,8 @@ struct tool_report {
 
 void tool_report_init(struct tool_report *r, const struct tool_model *m);
 void tool_report_fini(struct tool_report *r);
+/* The stages of prefill, whose bytes the caller of tool_report_add counts. */
+void tool_report_stages(struct tool_report *r, const struct tool_group *prefill);
 /* Adds a terminal transfer of pool `pool`. A sample that finds no memory is left out. */
 void tool_report_add(struct tool_report *r, size_t pool, const struct pdx_transfer_info *info);
 void tool_report_note(struct tool_report *r, const char *fmt, ...)

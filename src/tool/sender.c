@@ -53,12 +53,12 @@ static void sender_cut(struct tool_sender *s, uint64_t most, const char *because
 
 static int sender_make_ranks(struct tool_sender *s, struct pdx_error *why)
 {
-    uint32_t tp = s->opts.tp[0];
+    uint32_t n = tool_group_nranks(&s->groups[0]), swapped = 0;
     uint64_t mem = s->opts.mem ? s->opts.mem : tool_sizing_default_limit();
     struct tool_sizing sizing;
     char text[TOOL_TEXT_MAX];
-    int err = tool_sizing_plan(&s->model, tp, mem / tp, TOOL_POOL_GAP, (uint32_t)s->opts.inflight,
-                               sender_longest(&s->trace), false, &sizing, why);
+    int err = tool_group_plan(&s->groups[0], mem / n, TOOL_POOL_GAP, (uint32_t)s->opts.inflight,
+                              sender_longest(&s->trace), false, &sizing, why);
 
     if (err < 0)
         return err;
@@ -68,12 +68,20 @@ static int sender_make_ranks(struct tool_sender *s, struct pdx_error *why)
             sizing.inflight, (unsigned long long)s->opts.inflight, tool_text_size(text, mem));
     sender_cut(s, sizing.max_tokens, "no more fits into the pools here (--mem)");
     s->nflights = sizing.inflight;
-    s->ranks = calloc(tp, sizeof *s->ranks);
+    s->ranks = calloc(n, sizeof *s->ranks);
     if (!s->ranks)
-        return tool_refuse(why, PDX_ENOMEM, "no memory for %u ranks", tp);
-    for (uint32_t p = 0; p < tp && err == 0; p++)
-        err = tool_rank_init(&s->ranks[p], &s->model, tp, p, &sizing, s->opts.seed, why);
-    for (uint32_t p = 0; p < tp && err == 0; p++) {
+        return tool_refuse(why, PDX_ENOMEM, "no memory for %u ranks", n);
+    s->nranks = n;
+    for (uint32_t p = 0; p < n && err == 0; p++) {
+        err = tool_rank_init(&s->ranks[p], &s->groups[0], p, &sizing, s->opts.seed, why);
+        s->ranks[p].swap_layers = s->opts.swap_layers;
+        swapped += err == 0 && tool_rank_can_swap(&s->ranks[p]);
+    }
+    if (err == 0 && s->opts.swap_layers && swapped == 0)
+        err = tool_refuse(why, PDX_EINVAL,
+                          "--swap-layers: no stage of %s has two layers with a KV cache",
+                          s->model.name);
+    for (uint32_t p = 0; p < n && err == 0; p++) {
         /* A server's memory has been touched before its first request. */
         tool_rank_poison(&s->ranks[p]);
         err = tool_rank_register(&s->ranks[p], s->engine, PDX_RIGHT_NONE, why);
@@ -85,7 +93,7 @@ int tool_sender_open(struct tool_sender *s, const struct tool_sender_opts *o,
                      struct tool_model *model, struct tool_trace *trace, struct pdx_error *why)
 {
     struct tool_station_opts so = {.name = "prefill", .io = o->io, .verbose = o->verbose};
-    int err;
+    int err = 0;
 
     *s = (struct tool_sender){.opts = *o, .model = *model, .trace = *trace, .link.fd = -1};
     *model = (struct tool_model){0};
@@ -94,14 +102,18 @@ int tool_sender_open(struct tool_sender *s, const struct tool_sender_opts *o,
     tool_progress_init(&s->progress, o->quiet);
     if (o->max_tokens)
         sender_cut(s, o->max_tokens, "--max-tokens");
-    err = tool_model_check_tp(&s->model, o->tp[0], why);
+    for (int side = 0; side < 2 && err == 0; side++)
+        err = tool_group_check(&s->model, o->tp[side], o->pp[side], why);
     if (err == 0)
-        err = tool_model_check_tp(&s->model, o->tp[1], why);
-    if (err == 0)
-        err = tool_pairing_check(o->tp[0], o->tp[1], why);
+        err = tool_pairing_check(o->tp, o->pp, why);
+    for (int side = 0; side < 2 && err == 0; side++)
+        err = tool_group_init(&s->groups[side], &s->model, o->tp[side], o->pp[side], why);
     if (err == 0)
         err = tool_station_open(&so, &s->engine, why);
-    return err < 0 ? err : sender_make_ranks(s, why);
+    if (err < 0)
+        return err;
+    tool_report_stages(&s->report, &s->groups[0]);
+    return sender_make_ranks(s, why);
 }
 
 int tool_sender_expect(struct tool_sender *s, enum tool_op op, uint64_t timeout_ns, json_t **ret,
@@ -143,6 +155,7 @@ static int sender_greet(struct tool_sender *s, struct pdx_error *why)
         .shape = tool_shape(&s->model),
         .page_size = s->model.page_size,
         .tp = {s->opts.tp[0], s->opts.tp[1]},
+        .pp = {s->opts.pp[0], s->opts.pp[1]},
         .inflight = (uint32_t)s->nflights,
         .max_tokens = sender_longest(&s->trace),
         .seed = s->opts.seed,
@@ -166,8 +179,8 @@ static int sender_greet(struct tool_sender *s, struct pdx_error *why)
     err = tool_offer_decode(msg, &s->offer, why);
     json_decref(msg);
     if (err == 0 &&
-        (s->offer.nlayouts != s->opts.tp[1] || s->offer.npools != tool_sizing_npools(&s->model) ||
-         s->offer.inflight > s->nflights))
+        (s->offer.nlayouts != tool_group_nranks(&s->groups[1]) ||
+         s->offer.npools != tool_sizing_npools(&s->model) || s->offer.inflight > s->nflights))
         err = tool_refuse(why, PDX_EPROTO, "%s offers something else than was asked for",
                           s->link.peer);
     return err;
@@ -200,18 +213,19 @@ static int sender_add_route(struct tool_sender *s, uint32_t p, uint32_t d,
 
 static int sender_make_routes(struct tool_sender *s, struct pdx_error *why)
 {
+    const uint32_t *tp = s->opts.tp, *pp = s->opts.pp;
     int err = 0;
 
-    s->pairs = calloc((size_t)s->opts.tp[0] + s->opts.tp[1], sizeof *s->pairs);
+    s->pairs = calloc(tool_pairing_count(tp, pp), sizeof *s->pairs);
     if (!s->pairs)
         return tool_refuse(why, PDX_ENOMEM, "no memory for the routes");
-    for (uint32_t d = 0; d < s->opts.tp[1] && err == 0; d++) {
+    for (uint32_t d = 0; d < s->offer.nlayouts && err == 0; d++) {
         const struct tool_blob *b = &s->offer.layouts[d];
         struct pdx_layout *remote = NULL;
 
         err = pdx_layout_decode(b->data, b->len, &remote, why);
-        for (uint32_t p = 0; p < s->opts.tp[0] && err == 0; p++) {
-            if (tool_pairing_meets(s->opts.tp[0], s->opts.tp[1], p, d))
+        for (uint32_t p = 0; p < s->nranks && err == 0; p++) {
+            if (tool_pairing_meets(tp, pp, p, d))
                 err = sender_add_route(s, p, d, remote, why);
         }
         pdx_layout_destroy(remote);
@@ -261,7 +275,7 @@ void tool_sender_close(struct tool_sender *s)
         pdx_route_destroy(s->pairs[i].route);
     free(s->pairs);
     pdx_peer_put(s->peer);
-    for (uint32_t p = 0; s->ranks && p < s->opts.tp[0]; p++)
+    for (uint32_t p = 0; s->ranks && p < s->nranks; p++)
         tool_rank_fini(&s->ranks[p]);
     free(s->ranks);
     pdx_cq_destroy(s->cq);
@@ -271,5 +285,7 @@ void tool_sender_close(struct tool_sender *s)
     tool_offer_fini(&s->offer);
     tool_report_fini(&s->report);
     tool_trace_fini(&s->trace);
+    for (int side = 0; side < 2; side++)
+        tool_group_fini(&s->groups[side]);
     tool_model_fini(&s->model);
 }

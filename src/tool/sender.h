@@ -19,12 +19,14 @@ struct tool_sender_opts {
     const char *connect;
     const char *io;
     uint32_t tp[2]; /* prefill, decode */
-    uint64_t mem;   /* 0: tool_sizing_default_limit */
+    uint32_t pp[2];
+    uint64_t mem; /* 0: tool_sizing_default_limit */
     uint64_t seed;
     uint64_t inflight;
     uint64_t max_tokens; /* 0: as in the trace */
     uint64_t deadline_ns;
     uint64_t corrupt; /* the request one of whose bytes is changed before it is sent */
+    bool swap_layers; /* see struct tool_rank */
     bool real_rate;   /* requests start at their timestamps */
     bool quiet;
     bool verbose;
@@ -37,15 +39,24 @@ struct tool_sender_pair {
 };
 
 struct tool_flight_send {
-    struct pdx_transfer_status *status; /* owned */
+    struct pdx_transfer_status *status; /* owned; NULL once it is booked */
     size_t pool;
+    uint32_t stage;
+};
+
+/* The part of a request that one prefill stage sends. */
+struct tool_leg {
+    struct tool_flight *flight; /* whose it is */
+    uint32_t stage;
+    size_t pending;  /* completions that have not come yet */
+    char text[1024]; /* why it failed; empty: it did not */
 };
 
 enum tool_flight_state {
     TOOL_FLIGHT_FREE = 0,
     TOOL_FLIGHT_PLACING, /* announced; decode looks for pages */
     TOOL_FLIGHT_SENDING,
-    TOOL_FLIGHT_JUDGED /* sent; decode compares */
+    TOOL_FLIGHT_JUDGED /* sent by all stages; decode compares */
 };
 
 /* One request on its way. */
@@ -57,15 +68,17 @@ struct tool_flight {
     struct tool_placement *remote; /* owned; one per decode rank */
     struct tool_flight_send *sends;
     size_t nsends;
-    size_t pending;  /* completions that have not come yet */
-    char text[1024]; /* why it failed; empty: it did not */
+    struct tool_leg *legs; /* owned; one per prefill stage */
+    uint32_t landed;       /* legs whose stage has told decode that it is done */
 };
 
 struct tool_sender {
     struct tool_sender_opts opts;
-    struct tool_model model;        /* owned */
-    struct tool_trace trace;        /* owned; lengths already cut */
-    struct tool_rank *ranks;        /* owned; opts.tp[0] of them */
+    struct tool_model model;     /* owned */
+    struct tool_group groups[2]; /* owned; prefill, decode */
+    struct tool_trace trace;     /* owned; lengths already cut */
+    struct tool_rank *ranks;     /* owned; nranks of them */
+    uint32_t nranks;
     struct pdx_engine *engine;      /* owned; shared by the ranks */
     struct pdx_cq *cq;              /* owned */
     struct pdx_peer *peer;          /* owned */
@@ -109,7 +122,7 @@ int tool_flight_start(struct tool_sender *s, struct tool_flight *f, uint64_t roo
 int tool_flight_place(struct tool_sender *s, struct tool_flight *f, const json_t *msg,
                       struct pdx_error *why);
 /* One of its transfers is terminal. */
-int tool_flight_completed(struct tool_sender *s, struct tool_flight *f, struct pdx_error *why);
+int tool_flight_completed(struct tool_sender *s, struct tool_leg *leg, struct pdx_error *why);
 int tool_flight_verdict(struct tool_sender *s, struct tool_flight *f, const struct tool_message *m,
                         struct pdx_error *why);
 /* Ends whatever it is doing and frees it. */

@@ -59,6 +59,8 @@ struct tool_span tool_sizing_span(const struct tool_model *m, size_t pool, uint3
         return (struct tool_span){.n = m->aux_len > 0};
     if (pool == 0)
         return (struct tool_span){.n = m->nkv ? pages : 0};
+    if (m->components[pool - 1].ntensors == 0)
+        return (struct tool_span){0};
     switch (m->components[pool - 1].space) {
     case TOOL_INDEX_SLOT:
         return (struct tool_span){.n = 1};

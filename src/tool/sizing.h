@@ -31,7 +31,7 @@ struct tool_span { /* items of a pool that a request uses: ordinals in the reque
 };
 
 /* Which items of pool `pool` a request of `tokens` tokens has: all its pages, those that cover the
- * window, or one slot. */
+ * window, or one slot; none where the model, or this stage of it, has no such tensors. */
 struct tool_span tool_sizing_span(const struct tool_model *m, size_t pool, uint32_t tokens);
 
 /* The tensors of pool `pool`; `aux` is the caller's room for the one of the aux pool. */

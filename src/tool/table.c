@@ -205,3 +205,12 @@ const char *tool_text_count(char buf[TOOL_TEXT_MAX], uint64_t n)
     buf[at] = '\0';
     return buf;
 }
+
+const char *tool_text_ranks(char buf[TOOL_TEXT_MAX], uint32_t tp, uint32_t pp)
+{
+    if (pp > 1)
+        (void)snprintf(buf, TOOL_TEXT_MAX, "TP %u x PP %u", tp, pp);
+    else
+        (void)snprintf(buf, TOOL_TEXT_MAX, "TP %u", tp);
+    return buf;
+}

@@ -52,5 +52,7 @@ const char *tool_text_size(char buf[TOOL_TEXT_MAX], uint64_t bytes);  /* "12.0 K
 const char *tool_text_rate(char buf[TOOL_TEXT_MAX], double Bps);      /* "12.3 GB/s", decimal */
 const char *tool_text_duration(char buf[TOOL_TEXT_MAX], uint64_t ns); /* "850 us" */
 const char *tool_text_count(char buf[TOOL_TEXT_MAX], uint64_t n);     /* "1 234 567" */
+/* "TP 2", or with stages "TP 2 x PP 4" */
+const char *tool_text_ranks(char buf[TOOL_TEXT_MAX], uint32_t tp, uint32_t pp);
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The KV cache. MHA: the first half of the tensors is K, the second V, each in
- * layer order; a page is page_size rows (tokens) of this rank's heads, which
- * other TP sizes split differently. MLA: one latent tensor per layer, the same
- * on every TP rank, so pages move whole and one rank sends them.
+ * The KV cache. Keys and values: a page is page_size rows (tokens) of this
+ * rank's heads, which other TP sizes split differently. Latents (MLA): the same
+ * on every TP rank, so pages move whole and one rank sends them. A layer has
+ * one or the other; a draft model's tensors are paired by themselves.
  */
 #include "state/plan/head_slice.h"
 #include "state/plan/planners.h"
 #include "state/plan/ranks.h"
+#include "state/plan/state_tensor.h"
 
 static enum pdxi_part kv_whole(const struct pdxi_match *m, const struct pdxi_ask *ask,
                                struct pdxi_findings *f)
@@ -24,16 +25,16 @@ static enum pdxi_part kv_whole(const struct pdxi_match *m, const struct pdxi_ask
     return PDXI_PART_WRONG;
 }
 
-static enum pdxi_part kv_latent(struct pdxi_payload *p, struct pdxi_match *m,
-                                const struct pdxi_ask *ask, struct pdxi_findings *f)
+static enum pdxi_part kv_latent(const struct pdxi_match *m, const struct pdxi_ask *ask,
+                                struct pdxi_findings *f)
 {
-    (void)p;
     if (kv_whole(m, ask, f) == PDXI_PART_WRONG)
         return PDXI_PART_WRONG;
     return pdxi_ranks_first_copy(ask->local, ask->remote, ask->trust) ? PDXI_PART_HERE
                                                                       : PDXI_PART_ELSEWHERE;
 }
 
+/* Heads as the layouts tell them for all tensors. */
 static enum pdxi_part kv_heads(struct pdxi_payload *p, struct pdxi_match *m,
                                const struct pdxi_ask *ask, struct pdxi_findings *f)
 {
@@ -41,8 +42,6 @@ static enum pdxi_part kv_heads(struct pdxi_payload *p, struct pdxi_match *m,
     struct pdxi_tensor rt = ask->remote_tensors.at[m->remote];
     uint64_t total = ask->local->kv_heads;
 
-    if (ask->local->tp_size == ask->remote->tp_size)
-        return kv_whole(m, ask, f);
     lt.shard_dim = pdxi_units(total, ask->local->tp_size);
     lt.outer = ask->local->page_size;
     rt.shard_dim = pdxi_units(total, ask->remote->tp_size);
@@ -50,16 +49,39 @@ static enum pdxi_part kv_heads(struct pdxi_payload *p, struct pdxi_match *m,
     return pdxi_head_slice(p, m, ask, &lt, &rt, &total, 1, f);
 }
 
-/* Whether heads can be found on ranks of both TP sizes. */
-static bool kv_heads_fit(const struct pdxi_ask *ask, struct pdxi_findings *f)
+static bool kv_has_own_heads(const struct pdxi_ask *ask, const struct pdxi_match *m)
+{
+    return ask->local_tensors.at[m->local].shard_dim || ask->remote_tensors.at[m->remote].shard_dim;
+}
+
+static enum pdxi_part kv_tensor(struct pdxi_payload *p, struct pdxi_match *m,
+                                const struct pdxi_ask *ask, struct pdxi_findings *f)
+{
+    if (ask->local_tensors.at[m->local].part == PDX_KV_PART_LATENT)
+        return kv_latent(m, ask, f);
+    if (ask->local->tp_size == ask->remote->tp_size)
+        return kv_whole(m, ask, f);
+    if (kv_has_own_heads(ask, m))
+        return pdxi_state_tensor(p, m, ask, 0, f);
+    return kv_heads(p, m, ask, f);
+}
+
+/* Whether heads can be found on ranks of both TP sizes, for the tensors that leave it to the
+ * layout. */
+static bool kv_heads_fit(const struct pdxi_payload *p, const struct pdxi_ask *ask,
+                         struct pdxi_findings *f)
 {
     uint64_t local = ask->local->kv_heads;
     uint64_t remote = ask->remote->kv_heads;
+    bool needed = false;
 
     if (ask->local->tp_size == ask->remote->tp_size)
         return true;
-    if (local && local == remote && pdxi_units_fit(local, ask->local->tp_size) &&
-        pdxi_units_fit(local, ask->remote->tp_size))
+    for (uint32_t i = 0; i < p->nmatches && !needed; i++)
+        needed = ask->local_tensors.at[p->matches[i].local].part != PDX_KV_PART_LATENT &&
+                 !kv_has_own_heads(ask, &p->matches[i]);
+    if (!needed || (local && local == remote && pdxi_units_fit(local, ask->local->tp_size) &&
+                    pdxi_units_fit(local, ask->remote->tp_size)))
         return true;
     pdxi_findings_add(f,
                       "%s: KV heads of the model: local %llu over tp_size %u, remote %llu over "
@@ -70,27 +92,69 @@ static bool kv_heads_fit(const struct pdxi_ask *ask, struct pdxi_findings *f)
     return false;
 }
 
-void pdxi_plan_kv(const struct pdxi_ask *ask, struct pdxi_payload *p, struct pdxi_findings *f)
+static const enum pdx_kv_part kv_parts[] = {PDX_KV_PART_K, PDX_KV_PART_V, PDX_KV_PART_LATENT};
+
+#define KV_NPARTS (sizeof kv_parts / sizeof kv_parts[0])
+
+/* Tensors of the draft model, or of the model itself, with whatever they hold. */
+static uint32_t kv_count(const struct pdxi_tensors *t, uint32_t draft)
 {
-    uint32_t nlocal = ask->local_tensors.n;
-    uint32_t nremote = ask->remote_tensors.n;
-    bool mha = ask->local->kv_kind == PDX_KV_MHA;
-    uint32_t parts = mha ? 2 : 1; /* K and V, or the latent */
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < KV_NPARTS; i++)
+        n += pdxi_payload_count(t, (struct pdxi_select){kv_parts[i], draft});
+    return n;
+}
+
+static void kv_pair(struct pdxi_payload *p, const struct pdxi_ask *ask, uint32_t draft,
+                    struct pdxi_findings *f)
+{
     uint32_t found = f->n;
 
-    if (ask->local->kv_kind != ask->remote->kv_kind || nlocal == 0)
-        return;
-    for (uint32_t i = 0; i < parts && f->n == found; i++)
-        (void)pdxi_payload_pair(p, ask, i * (nlocal / parts), nlocal / parts, i * (nremote / parts),
-                                nremote / parts, true, f);
-    if (f->n != found) {
+    for (uint32_t i = 0; i < KV_NPARTS && f->n == found; i++)
+        (void)pdxi_payload_pair(p, ask, (struct pdxi_select){kv_parts[i], draft}, f);
+    if (f->n != found)
         pdxi_findings_add(f,
                           "Destination %sKV descriptors do not match prefill pp configuration "
-                          "(local start_layer %u, remote start_layer %u).",
-                          mha ? "" : "MLA ", ask->local->start_layer, ask->remote->start_layer);
+                          "(%slocal start_layer %u, remote start_layer %u).",
+                          ask->local->kv_kind == PDX_KV_MLA ? "MLA " : "",
+                          draft ? "draft model; " : "", ask->local->start_layer,
+                          ask->remote->start_layer);
+}
+
+/* The last pipeline stage has the draft model; the stages before it have nothing to send. */
+static void kv_pair_draft(struct pdxi_payload *p, const struct pdxi_ask *ask,
+                          struct pdxi_findings *f)
+{
+    uint32_t local = kv_count(&ask->local_tensors, PDX_TENSOR_DRAFT);
+    uint32_t remote = kv_count(&ask->remote_tensors, PDX_TENSOR_DRAFT);
+    bool split = ask->local->pp_size > ask->remote->pp_size;
+    bool early = split && ask->local->pp_rank + 1 < ask->local->pp_size;
+    bool last = split && !early;
+
+    if (local && remote && (local >= remote || !last || ask->trust))
+        kv_pair(p, ask, PDX_TENSOR_DRAFT, f);
+    else if (local && remote)
+        pdxi_findings_add(f,
+                          "%s: draft model tensors: local %u, remote %u: the remote side has draft "
+                          "layers that nothing is sent to. Run the same draft model on both sides.",
+                          ask->what, local, remote);
+    else if (local != remote && !ask->without_draft && !(local == 0 && (early || ask->trust)))
+        pdxi_findings_add(f,
+                          "%s: draft model tensors: local %u, remote %u. Run the same draft model "
+                          "on both sides, or pass PDX_ROUTE_WITHOUT_DRAFT to leave them alone.",
+                          ask->what, local, remote);
+}
+
+void pdxi_plan_kv(const struct pdxi_ask *ask, struct pdxi_payload *p, struct pdxi_findings *f)
+{
+    uint32_t found = f->n;
+
+    if (ask->local->kv_kind != ask->remote->kv_kind)
         return;
-    }
-    if (!pdxi_ranks_fit(ask->local, ask->remote) || (mha && !kv_heads_fit(ask, f)))
+    kv_pair(p, ask, 0, f);
+    kv_pair_draft(p, ask, f);
+    if (f->n != found || !pdxi_ranks_fit(ask->local, ask->remote) || !kv_heads_fit(p, ask, f))
         return;
-    pdxi_head_slice_each(p, ask, mha ? kv_heads : kv_latent, f);
+    pdxi_head_slice_each(p, ask, kv_tensor, f);
 }

@@ -14,14 +14,26 @@
 /* A missing pair is told this often; the number of the others follows. */
 #define PAYLOAD_TELL 3
 
-static bool payload_told(const struct pdxi_tensor *t, uint32_t n)
+static bool payload_selected(const struct pdxi_tensor *t, struct pdxi_select which)
 {
-    return n > 0 && t[0].layer != PDX_LAYER_NONE; /* a layout tells all of a list or none */
+    return t->part == which.part && (t->flags & PDX_TENSOR_DRAFT) == which.draft;
 }
 
-static int64_t payload_layer(const struct pdxi_tensor *t, uint32_t i, const struct pdxi_rank *rank)
+uint32_t pdxi_payload_count(const struct pdxi_tensors *t, struct pdxi_select which)
 {
-    return t[i].layer != PDX_LAYER_NONE ? t[i].layer : (int64_t)rank->start_layer + i;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < t->n; i++)
+        n += payload_selected(&t->at[i], which);
+    return n;
+}
+
+/* The first selected tensor at or behind `i`; t->n when there is none. */
+static uint32_t payload_next(const struct pdxi_tensors *t, struct pdxi_select which, uint32_t i)
+{
+    while (i < t->n && !payload_selected(&t->at[i], which))
+        i++;
+    return i;
 }
 
 static void payload_match(struct pdxi_payload *p, uint32_t local, uint32_t remote)
@@ -29,16 +41,25 @@ static void payload_match(struct pdxi_payload *p, uint32_t local, uint32_t remot
     p->matches[p->nmatches++] = (struct pdxi_match){.local = local, .remote = remote};
 }
 
+static void payload_untold(const struct pdxi_ask *ask, uint32_t nlocal, uint32_t nremote,
+                           struct pdxi_findings *f)
+{
+    pdxi_findings_add(f,
+                      "%s: %s%sPP-heterogeneous transfer requires layer ids on both peers; got "
+                      "src=%u dst=%u entries. Set pdx_tensor.layer on both sides.",
+                      ask->what, ask->pp_text ? ask->pp_text : "", ask->pp_text ? ". " : "", nlocal,
+                      nremote);
+}
+
 /* By position: neither side has numbers. */
 static bool payload_pair_positions(struct pdxi_payload *p, const struct pdxi_ask *ask,
-                                   uint32_t local, uint32_t nlocal, uint32_t remote,
-                                   uint32_t nremote, struct pdxi_findings *f)
+                                   struct pdxi_select which, uint32_t nlocal, uint32_t nremote,
+                                   struct pdxi_findings *f)
 {
+    uint32_t l = 0, r = 0;
+
     if (ask->local->pp_size != ask->remote->pp_size) {
-        pdxi_findings_add(f,
-                          "%s: PP-heterogeneous transfer requires layer ids on both peers; got "
-                          "src=%u dst=%u entries. Set pdx_tensor.layer on both sides.",
-                          ask->what, nlocal, nremote);
+        payload_untold(ask, nlocal, nremote, f);
         return false;
     }
     if (nlocal != nremote) {
@@ -49,41 +70,47 @@ static bool payload_pair_positions(struct pdxi_payload *p, const struct pdxi_ask
             ask->what, nlocal, nremote);
         return false;
     }
-    for (uint32_t i = 0; i < nlocal; i++)
-        payload_match(p, local + i, remote + i);
+    for (uint32_t i = 0; i < nlocal; i++, l++, r++) {
+        l = payload_next(&ask->local_tensors, which, l);
+        r = payload_next(&ask->remote_tensors, which, r);
+        payload_match(p, l, r);
+    }
     return true;
 }
 
-/* By layer number. `used` marks remote tensors that have their pair; all before `free_from` have.
- * Both lists are in the same order as a rule, so that a search ends where it begins. */
+/* By layer number. `used` marks remote tensors that have their pair, or are of another part; all
+ * before `free_from` are marked. Both lists are in the same order as a rule, so that a search ends
+ * where it begins. */
 static uint32_t payload_pair_layers(struct pdxi_payload *p, const struct pdxi_ask *ask,
-                                    uint32_t local, uint32_t nlocal, uint32_t remote,
-                                    uint32_t nremote, struct pdxi_findings *f)
+                                    struct pdxi_select which, uint32_t nlocal, uint32_t nremote,
+                                    struct pdxi_findings *f)
 {
-    const struct pdxi_tensor *lt = ask->local_tensors.at + local;
-    const struct pdxi_tensor *rt = ask->remote_tensors.at + remote;
+    const struct pdxi_tensors *local = &ask->local_tensors;
+    const struct pdxi_tensors *remote = &ask->remote_tensors;
     uint32_t free_from = 0;
     uint32_t missing = 0;
 
-    memset(p->used, 0, nremote);
-    for (uint32_t i = 0; i < nlocal; i++) {
-        int64_t layer = payload_layer(lt, i, ask->local);
-        uint32_t j = free_from;
+    for (uint32_t j = 0; j < remote->n; j++)
+        p->used[j] = !payload_selected(&remote->at[j], which);
+    for (uint32_t i = payload_next(local, which, 0); i < local->n;
+         i = payload_next(local, which, i + 1)) {
+        uint32_t j;
 
-        while (j < nremote && (p->used[j] || payload_layer(rt, j, ask->remote) != layer))
+        while (free_from < remote->n && p->used[free_from])
+            free_from++;
+        j = free_from;
+        while (j < remote->n && (p->used[j] || remote->at[j].number != local->at[i].number))
             j++;
-        if (j < nremote) {
+        if (j < remote->n) {
             p->used[j] = 1;
-            payload_match(p, local + i, remote + j);
+            payload_match(p, i, j);
         } else if (++missing <= PAYLOAD_TELL) {
             pdxi_findings_add(f,
-                              "%s: Decode peer is missing a transfer entry for model layer %lld "
+                              "%s: Decode peer is missing a transfer entry for model layer %d "
                               "(local tensor %u; local has %u entries, remote %u). Make the layer "
                               "ranges of both sides fit.",
-                              ask->what, (long long)layer, local + i, nlocal, nremote);
+                              ask->what, local->at[i].number, i, nlocal, nremote);
         }
-        while (free_from < nremote && p->used[free_from])
-            free_from++;
     }
     if (missing > PAYLOAD_TELL)
         pdxi_findings_add(f, "%s: %u more layers are missing likewise.", ask->what,
@@ -91,33 +118,51 @@ static uint32_t payload_pair_layers(struct pdxi_payload *p, const struct pdxi_as
     return missing;
 }
 
-bool pdxi_payload_pair(struct pdxi_payload *p, const struct pdxi_ask *ask, uint32_t local,
-                       uint32_t nlocal, uint32_t remote, uint32_t nremote, bool counted,
+/* Whether the selected tensors of a list tell their layers; all do or none. */
+static bool payload_told(const struct pdxi_tensors *t, struct pdxi_select which)
+{
+    uint32_t i = payload_next(t, which, 0);
+
+    return i < t->n && t->at[i].layer != PDX_LAYER_NONE;
+}
+
+/* A stage of several feeds a part of the peer; otherwise what is left over is never written. */
+static bool payload_covered(const struct pdxi_ask *ask, uint32_t nlocal, uint32_t nremote,
+                            struct pdxi_findings *f)
+{
+    if (nlocal >= nremote || ask->local->pp_size > ask->remote->pp_size || ask->trust)
+        return true;
+    pdxi_findings_add(f,
+                      "%s: tensor count: local %u, remote %u: the remote side has layers that "
+                      "nothing is sent to. Serve the same model on both sides.",
+                      ask->what, nlocal, nremote);
+    return false;
+}
+
+bool pdxi_payload_pair(struct pdxi_payload *p, const struct pdxi_ask *ask, struct pdxi_select which,
                        struct pdxi_findings *f)
 {
-    bool local_told = payload_told(ask->local_tensors.at + local, nlocal);
-    bool remote_told = payload_told(ask->remote_tensors.at + remote, nremote);
+    uint32_t nlocal = pdxi_payload_count(&ask->local_tensors, which);
+    uint32_t nremote = pdxi_payload_count(&ask->remote_tensors, which);
+    bool local_told = payload_told(&ask->local_tensors, which);
+    bool remote_told = payload_told(&ask->remote_tensors, which);
+    uint32_t first;
 
-    if (nlocal && nremote && local_told != remote_told) {
+    if (nlocal == 0)
+        return payload_covered(ask, 0, nremote, f);
+    if (nremote && local_told != remote_told) {
         pdxi_findings_add(f,
                           "%s: Layer metadata must be provided by both PD peers or neither: local "
                           "tells layers: %s, remote: %s.",
                           ask->what, local_told ? "yes" : "no", remote_told ? "yes" : "no");
         return false;
     }
-    if (!local_told && !remote_told && !counted)
-        return payload_pair_positions(p, ask, local, nlocal, remote, nremote, f);
-    if (payload_pair_layers(p, ask, local, nlocal, remote, nremote, f))
+    first = payload_next(&ask->local_tensors, which, 0);
+    if (ask->local_tensors.at[first].number == PDX_LAYER_NONE)
+        return payload_pair_positions(p, ask, which, nlocal, nremote, f);
+    if (payload_pair_layers(p, ask, which, nlocal, nremote, f))
         return false;
-    /* A stage of several feeds a part of the peer; otherwise what is left over is never written. */
-    if (nlocal < nremote && ask->local->pp_size <= ask->remote->pp_size && !ask->trust) {
-        pdxi_findings_add(f,
-                          "%s: tensor count: local %u, remote %u: the remote side has layers that "
-                          "nothing is sent to. Serve the same model on both sides.",
-                          ask->what, nlocal, nremote);
-        return false;
-    }
-    return true;
+    return payload_covered(ask, nlocal, nremote, f);
 }
 
 void pdxi_payload_add(struct pdxi_payload *p, const struct pdx_slice *slice)

@@ -9,7 +9,7 @@
 
 #include "state/plan/findings.h"
 #include "state/plan/tensor.h"
-#include <pdx/transfer.h>
+#include <pdx/state.h>
 
 struct pdxi_match {
     uint32_t local; /* positions in the tensors of struct pdxi_ask */
@@ -23,7 +23,8 @@ struct pdxi_payload {
     uint32_t nmatches;          /* 0: another rank sends these bytes, or there are none */
     struct pdx_slice *slices;   /* room for slices_cap */
     uint32_t nslices;
-    uint32_t slices_cap; /* the sum of max(1, ngroups) over the local tensors */
+    uint32_t slices_cap; /* the sum of max(1, ngroups) over the local tensors; with a slicer
+                            PDX_SLICES_MAX for each */
     uint8_t *used;       /* scratch: room for one per remote tensor */
 };
 
@@ -34,16 +35,27 @@ struct pdxi_ask {
     const struct pdxi_rank *remote;
     struct pdxi_tensors local_tensors;
     struct pdxi_tensors remote_tensors;
-    const char *type; /* of a state component, else NULL */
-    bool trust;       /* PDX_ROUTE_TRUST_PAIRING */
+    const struct pdx_state_type *type; /* of a state component, else NULL */
+    const char *tp_text;               /* what the original says about its type, or NULL */
+    const char *pp_text;
+    bool trust;         /* PDX_ROUTE_TRUST_PAIRING */
+    bool without_draft; /* PDX_ROUTE_WITHOUT_DRAFT */
 };
 
-/* Pairs `nlocal` tensors from `local` on with `nremote` from `remote` on, and appends the matches.
- * By layer number where told, repeated numbers in order of appearance; where not, `counted` tensors
- * are numbered from start_layer on, and others pair by position. Returns false, with a finding,
- * when they do not pair. */
-bool pdxi_payload_pair(struct pdxi_payload *p, const struct pdxi_ask *ask, uint32_t local,
-                       uint32_t nlocal, uint32_t remote, uint32_t nremote, bool counted,
+/* Which tensors of a list to pair: those of one part, of the draft model or not. State tensors have
+ * part 0. */
+struct pdxi_select {
+    enum pdx_kv_part part;
+    uint32_t draft; /* PDX_TENSOR_DRAFT or 0 */
+};
+
+/* How many tensors of the list are selected. */
+uint32_t pdxi_payload_count(const struct pdxi_tensors *t, struct pdxi_select which);
+
+/* Pairs the selected tensors of both sides and appends the matches: by layer number where the
+ * layouts give one, repeated numbers in order of appearance; else by position. Returns false, with
+ * a finding, when they do not pair. */
+bool pdxi_payload_pair(struct pdxi_payload *p, const struct pdxi_ask *ask, struct pdxi_select which,
                        struct pdxi_findings *f);
 
 /* Appends a slice. What was appended since p->nslices was `first` is one list. */

@@ -14,15 +14,12 @@
 typedef void (*pdxi_plan_fn)(const struct pdxi_ask *ask, struct pdxi_payload *p,
                              struct pdxi_findings *f);
 
-/* KV cache: K of all layers, then V of all layers, heads split over TP ranks (MHA); or one latent
- * tensor per layer, the same on every TP rank (MLA). */
+/* KV cache: keys and values with heads split over TP ranks, or latents that are the same on every
+ * TP rank; and those of a draft model. */
 void pdxi_plan_kv(const struct pdxi_ask *ask, struct pdxi_payload *p, struct pdxi_findings *f);
 
-/* State of one slot per request, split by channels or heads: mamba. */
-void pdxi_plan_mamba(const struct pdxi_ask *ask, struct pdxi_payload *p, struct pdxi_findings *f);
-
-/* State in pages of a pool: swa, dsa. */
-void pdxi_plan_paged(const struct pdxi_ask *ask, struct pdxi_payload *p, struct pdxi_findings *f);
+/* One state component, by the row of its type. */
+void pdxi_plan_state(const struct pdxi_ask *ask, struct pdxi_payload *p, struct pdxi_findings *f);
 
 /* Aux buffers, one to one. */
 void pdxi_plan_aux(const struct pdxi_ask *ask, struct pdxi_payload *p, struct pdxi_findings *f);

@@ -82,6 +82,23 @@ static enum pdxi_part state_split(struct pdxi_payload *p, struct pdxi_match *m,
     return PDXI_PART_WRONG;
 }
 
+/* What one side says of the ranks, the other does not. */
+static enum pdxi_part state_one_sided(const struct pdxi_match *m, const struct pdxi_ask *ask,
+                                      const struct pdxi_tensor *lt, const struct pdxi_tensor *rt,
+                                      struct pdxi_findings *f)
+{
+    pdxi_findings_add(f,
+                      "%s tensor %u: shard_dim: local %llu%s, remote %llu%s at tp_size %u and %u. "
+                      "Set it on both sides, or PDX_TENSOR_REPLICATED on both where every rank "
+                      "holds all of it.",
+                      ask->what, m->local, (unsigned long long)lt->shard_dim,
+                      lt->flags & PDX_TENSOR_REPLICATED ? " (replicated)" : "",
+                      (unsigned long long)rt->shard_dim,
+                      rt->flags & PDX_TENSOR_REPLICATED ? " (replicated)" : "", ask->local->tp_size,
+                      ask->remote->tp_size);
+    return PDXI_PART_WRONG;
+}
+
 enum pdxi_part pdxi_state_tensor(struct pdxi_payload *p, struct pdxi_match *m,
                                  const struct pdxi_ask *ask, uint64_t heads,
                                  struct pdxi_findings *f)
@@ -98,19 +115,14 @@ enum pdxi_part pdxi_state_tensor(struct pdxi_payload *p, struct pdxi_match *m,
                           (unsigned long long)rt->outer, lt->ngroups, rt->ngroups);
         return PDXI_PART_WRONG;
     }
+    if ((lt->flags ^ rt->flags) & PDX_TENSOR_REPLICATED)
+        return state_one_sided(m, ask, lt, rt, f);
     if (ask->local->tp_size == ask->remote->tp_size)
         return state_whole(m, ask, lt, rt, f);
     if (lt->shard_dim && rt->shard_dim)
         return state_split(p, m, ask, lt, rt, heads, f);
-    if (lt->shard_dim || rt->shard_dim) {
-        pdxi_findings_add(f,
-                          "%s tensor %u: shard_dim: local %llu, remote %llu at tp_size %u and %u. "
-                          "Set it on both sides, or on neither where every rank holds all of it.",
-                          ask->what, m->local, (unsigned long long)lt->shard_dim,
-                          (unsigned long long)rt->shard_dim, ask->local->tp_size,
-                          ask->remote->tp_size);
-        return PDXI_PART_WRONG;
-    }
+    if (lt->shard_dim || rt->shard_dim)
+        return state_one_sided(m, ask, lt, rt, f);
     if (state_whole(m, ask, lt, rt, f) == PDXI_PART_WRONG)
         return PDXI_PART_WRONG;
     return pdxi_ranks_first_copy(ask->local, ask->remote, ask->trust) ? PDXI_PART_HERE

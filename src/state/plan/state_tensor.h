@@ -10,7 +10,8 @@
 
 /* Works out the part of one pair, as pdxi_part_fn. `heads`: how many units the axis has in the
  * unsplit model, for tensors whose shards do not add up to it because ranks hold copies; 0: not
- * known. Tensors without a split axis are the same on every rank. */
+ * known. Tensors without a split axis are the same on every rank; that somebody said so has been
+ * checked. */
 enum pdxi_part pdxi_state_tensor(struct pdxi_payload *p, struct pdxi_match *m,
                                  const struct pdxi_ask *ask, uint64_t heads,
                                  struct pdxi_findings *f);
