@@ -120,6 +120,45 @@ static void test_ranges_of_untold_state_are_refused(void **state)
 
 /* --- Stages without a layer of something --- */
 
+/* Pages are limited by the tensors that pair, on the rank that sends and on one that leaves it to
+ * the other: not by layers of other stages, nor by a draft model that is left alone. */
+static void test_pages_are_limited_by_what_pairs(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 4; i++) {
+        uint32_t rank = i % 2;
+        bool draft = i / 2;
+        const int32_t page = PAIR_ITEMS - 1;
+        const struct pdx_index_list one = {&page, 1};
+        struct pdx_tensor kv[PAIR_KV_MAX];
+        struct pair p;
+
+        pair_init(&p);
+        for (struct pair_side *s = &p.local;; s = &p.remote) {
+            s->desc.kv_kind = PDX_KV_MLA;
+            s->desc.ncomponents = 0;
+            if (s == &p.remote)
+                break;
+        }
+        p.local.desc.engine_rank = rank;
+        p.remote.desc.engine_rank = 0;
+        p.remote.desc.tp_size = 1;
+        if (draft) {
+            pair_draft(&p.remote, kv, 1);
+            kv[5].len = 3 * kv[5].item_len;
+        } else {
+            p.local.desc.pp_size = 2;
+            p.local.desc.nkv = 2;
+            p.remote.kv[3].len = 3 * p.remote.kv[3].item_len;
+        }
+        pair_route(&p, PDX_ROUTE_WITHOUT_DRAFT);
+        assert_true(pdx_route_carries(p.route, PDX_PAYLOAD_KV, 0) == (rank == 0));
+        if (pdx_send_kvcache(p.route, one, one, NULL, NULL, &p.why) < 0)
+            fail_msg("rank %u%s: %s", rank, draft ? ", draft" : "", p.why.text);
+        pair_fini(&p);
+    }
+}
+
 /* A stage that has nothing of the cache and of one component: sends are judged and move nothing;
  * what it has goes. */
 static void test_a_stage_without_layers_sends_nothing(void **state)
@@ -210,6 +249,7 @@ int main(void)
         cmocka_unit_test(test_draft_comes_behind_the_last_layer),
         cmocka_unit_test(test_ranges_that_are_none_are_refused),
         cmocka_unit_test(test_ranges_of_untold_state_are_refused),
+        cmocka_unit_test(test_pages_are_limited_by_what_pairs),
         cmocka_unit_test(test_a_stage_without_layers_sends_nothing),
         cmocka_unit_test(test_stages_without_layers_on_both_sides),
         cmocka_unit_test(test_a_stage_without_layers_needs_another_one),

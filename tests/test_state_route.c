@@ -31,6 +31,7 @@ BEND(total, p->remote.desc.total_kv_head_num = 16)
 BEND(heads, p->local.desc.total_kv_head_num = 0; p->local.desc.kv_head_num = 4;
      p->remote.desc.total_kv_head_num = 0; p->remote.desc.kv_head_num = 2)
 BEND(kv_item, pair_item_len(&p->remote.kv[1], 64))
+BEND(kv_own_heads, p->local.kv[0].shard_dim = 4; p->remote.kv[0].shard_dim = 8)
 BEND(kv_count, p->remote.desc.nkv = 2)
 BEND(kv_more, p->local.desc.nkv = 2)
 BEND(kv_told, for (int i = 0; i < 4; i++) p->remote.kv[i].layer = i % 2)
@@ -94,6 +95,7 @@ static const struct {
     {"total", bend_total, {"total_kv_head_num: local 8, remote 16"}},
     {"heads", bend_heads, {"kv_head_num: local 4, remote 2"}},
     {"kv_item", bend_kv_item, {"kv tensor 1: item_len: local 128, remote 64"}},
+    {"kv_own_heads", bend_kv_own_heads, {"kv tensor 0: shard_dim: local 4, remote 8"}},
     {"kv_count",
      bend_kv_count,
      {"missing a transfer entry for model layer 1", "local has 2 entries, remote 1",

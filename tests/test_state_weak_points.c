@@ -2,7 +2,8 @@
  *
  * The weak points W1 to W13 of the connector that this library replaces: wrong
  * lengths, wrong heads, lists that are cut or passed over, bytes that went out
- * before something was found wrong. A test for each, of the better behaviour.
+ * before something was found wrong. A test for each, of the better behaviour;
+ * the numbers are but names.
  * test_state_weak_sizes.c has W29 to W34.
  */
 #include "state_pair.h"

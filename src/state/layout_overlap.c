@@ -7,6 +7,9 @@
  *     | A0 | B0 |      | A1 | B1 |      | A2 | B2 |      |
  *     |<---- stride --->|
  *
+ * Tensors of different strides in one range are refused even where no byte is
+ * shared: nobody lays out memory like that on purpose.
+ *
  * Different lists may share memory, as pools do whose pages belong to one kind
  * of layer or another.
  */
@@ -51,7 +54,8 @@ static void overlap_refuse(const char *list, const struct pdxi_tensors *t, uint3
     const struct pdxi_tensor *y = &t->at[b];
 
     pdxi_findings_add(f,
-                      "%s tensors %u and %u share bytes of their region: off %llu, len %llu, "
+                      "%s tensors %u and %u share bytes of their region, or mix without taking "
+                      "turns: off %llu, len %llu, "
                       "item_len %llu, stride %llu, and off %llu, len %llu, item_len %llu, stride "
                       "%llu. Give each tensor memory of its own, or items that take turns.",
                       list, a, b, (unsigned long long)x->off, (unsigned long long)x->len,

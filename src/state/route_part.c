@@ -177,13 +177,15 @@ out_job:
     return rc;
 }
 
-/* The least number of items of a side's tensors, and the ring that they are. */
-static uint64_t route_items(const struct pdxi_tensors *t, struct pdxi_ring *ret_ring)
+/* How many items a side has for a send: those of the tensors that pair, or of the largest one where
+ * none does, so that no rank refuses what another one sends. And the ring that they are. */
+static uint64_t route_items(const struct pdxi_tensors *t, uint64_t paired,
+                            struct pdxi_ring *ret_ring)
 {
-    uint64_t items = t->n ? UINT64_MAX : 0;
+    uint64_t items = paired;
 
-    for (uint32_t i = 0; i < t->n; i++)
-        if (pdxi_tensor_items(&t->at[i]) < items)
+    for (uint32_t i = 0; !paired && i < t->n; i++)
+        if (pdxi_tensor_items(&t->at[i]) > items)
             items = pdxi_tensor_items(&t->at[i]);
     *ret_ring = (struct pdxi_ring){.entries = t->n ? (uint32_t)t->at[0].outer : 0, .rows = items};
     return items;
@@ -193,8 +195,8 @@ int pdxi_route_part_init(struct pdxi_route_part *ret, struct pdx_peer *peer,
                          struct pdxi_pairing_part *part, const struct pdx_layout *local,
                          const struct pdx_layout *remote, struct pdx_error *why)
 {
-    ret->local_items = route_items(&part->local, &ret->local_ring);
-    ret->remote_items = route_items(&part->remote, &ret->remote_ring);
+    ret->local_items = route_items(&part->local, part->payload.local_items, &ret->local_ring);
+    ret->remote_items = route_items(&part->remote, part->payload.remote_items, &ret->remote_ring);
     if (part->type) {
         ret->known = true;
         ret->min_indices = part->type->min_indices;

@@ -168,7 +168,7 @@ static void overlap_explain(const struct pdxi_overlap *o, uint32_t item,
 
 bool pdxi_overlap_find(const struct pdxi_overlap *o, void *scratch, struct pdxi_overlap_twice *ret)
 {
-    uint32_t at;
+    uint32_t at = 0;
 
     if (o->mapped ? !overlap_map(o, scratch, &at) : !overlap_sorted(o, scratch, &at))
         return false;

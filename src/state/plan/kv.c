@@ -59,10 +59,10 @@ static enum pdxi_part kv_tensor(struct pdxi_payload *p, struct pdxi_match *m,
 {
     if (ask->local_tensors.at[m->local].part == PDX_KV_PART_LATENT)
         return kv_latent(m, ask, f);
-    if (ask->local->tp_size == ask->remote->tp_size)
-        return kv_whole(m, ask, f);
     if (kv_has_own_heads(ask, m))
         return pdxi_state_tensor(p, m, ask, 0, f);
+    if (ask->local->tp_size == ask->remote->tp_size)
+        return kv_whole(m, ask, f);
     return kv_heads(p, m, ask, f);
 }
 

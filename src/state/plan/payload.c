@@ -36,8 +36,19 @@ static uint32_t payload_next(const struct pdxi_tensors *t, struct pdxi_select wh
     return i;
 }
 
-static void payload_match(struct pdxi_payload *p, uint32_t local, uint32_t remote)
+static void payload_least(uint64_t *least, const struct pdxi_tensor *t)
 {
+    uint64_t items = pdxi_tensor_items(t);
+
+    if (*least == 0 || items < *least)
+        *least = items;
+}
+
+static void payload_match(struct pdxi_payload *p, const struct pdxi_ask *ask, uint32_t local,
+                          uint32_t remote)
+{
+    payload_least(&p->local_items, &ask->local_tensors.at[local]);
+    payload_least(&p->remote_items, &ask->remote_tensors.at[remote]);
     p->matches[p->nmatches++] = (struct pdxi_match){.local = local, .remote = remote};
 }
 
@@ -73,7 +84,7 @@ static bool payload_pair_positions(struct pdxi_payload *p, const struct pdxi_ask
     for (uint32_t i = 0; i < nlocal; i++, l++, r++) {
         l = payload_next(&ask->local_tensors, which, l);
         r = payload_next(&ask->remote_tensors, which, r);
-        payload_match(p, l, r);
+        payload_match(p, ask, l, r);
     }
     return true;
 }
@@ -103,7 +114,7 @@ static uint32_t payload_pair_layers(struct pdxi_payload *p, const struct pdxi_as
             j++;
         if (j < remote->n) {
             p->used[j] = 1;
-            payload_match(p, i, j);
+            payload_match(p, ask, i, j);
         } else if (++missing <= PAYLOAD_TELL) {
             pdxi_findings_add(f,
                               "%s: Decode peer is missing a transfer entry for model layer %d "

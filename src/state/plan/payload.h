@@ -23,9 +23,11 @@ struct pdxi_payload {
     uint32_t nmatches;          /* 0: another rank sends these bytes, or there are none */
     struct pdx_slice *slices;   /* room for slices_cap */
     uint32_t nslices;
-    uint32_t slices_cap; /* the sum of max(1, ngroups) over the local tensors; with a slicer
-                            PDX_SLICES_MAX for each */
-    uint8_t *used;       /* scratch: room for one per remote tensor */
+    uint32_t slices_cap;  /* the sum of max(1, ngroups) over the local tensors; with a slicer
+                             PDX_SLICES_MAX for each */
+    uint8_t *used;        /* scratch: room for one per remote tensor */
+    uint64_t local_items; /* the least of the tensors that pair, whoever sends them; 0: none do */
+    uint64_t remote_items;
 };
 
 /* The question put to a planner. */
