@@ -150,6 +150,19 @@ static void test_text_append_goes_on_until_full(void **state)
     assert_string_equal(buf, "abc4567");
 }
 
+static void test_text_upper_touches_letters_only_and_cuts(void **state)
+{
+    char buf[8];
+
+    (void)state;
+    pdxi_text_upper(buf, sizeof buf, "c128_Xz");
+    assert_string_equal(buf, "C128_XZ");
+    pdxi_text_upper(buf, 4, "swa_ring");
+    assert_string_equal(buf, "SWA");
+    pdxi_text_upper(buf, 1, "a");
+    assert_string_equal(buf, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +175,7 @@ int main(void)
         cmocka_unit_test(test_error_long_text_is_cut_and_terminated),
         cmocka_unit_test(test_text_is_cut_at_a_whole_character),
         cmocka_unit_test(test_text_append_goes_on_until_full),
+        cmocka_unit_test(test_text_upper_touches_letters_only_and_cuts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -88,6 +88,15 @@ static size_t text_end(char *buf, size_t len)
 
 static size_t text_vappend(char *buf, size_t cap, size_t len, const char *fmt, va_list ap)
     __attribute__((format(printf, 4, 0)));
+void pdxi_text_upper(char *buf, size_t cap, const char *text)
+{
+    size_t i = 0;
+
+    for (; i + 1 < cap && text[i]; i++)
+        buf[i] = text[i] >= 'a' && text[i] <= 'z' ? (char)(text[i] - 'a' + 'A') : text[i];
+    buf[i] = '\0';
+}
+
 static size_t error_fill(struct pdx_error *why, int code, enum pdx_error_cost cost, const char *fmt,
                          va_list ap) __attribute__((format(printf, 4, 0)));
 

@@ -24,4 +24,7 @@ int pdxi_error_sys(struct pdx_error *why, int err, const char *fmt, ...)
 size_t pdxi_text_append(char *buf, size_t cap, size_t len, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* Copies a text with ASCII letters in capitals, cut to what fits. */
+void pdxi_text_upper(char *buf, size_t cap, const char *text);
+
 #endif

@@ -16,16 +16,6 @@ struct lists {
     char what[64]; /* "component 1 (swa)" */
 };
 
-/* "swa_ring" is "SWA_RING" in the sentence of positional types. */
-static void lists_upper(char ret[PDX_STATE_TYPE_MAX + 1], const char *type)
-{
-    size_t i = 0;
-
-    for (; type[i]; i++)
-        ret[i] = type[i] >= 'a' && type[i] <= 'z' ? (char)(type[i] - 'a' + 'A') : type[i];
-    ret[i] = '\0';
-}
-
 /* One side has indices and the other none, or both lists are empty and must not be. */
 static int lists_check_presence(const struct lists *l, struct pdx_error *why)
 {
@@ -70,7 +60,7 @@ static int lists_check_lengths(const struct lists *l, struct pdx_error *why)
     if (l->src.n == l->dst.n)
         return 0;
     if (!(p->type_flags & PDX_STATE_MAY_TRUNCATE)) {
-        lists_upper(upper, p->type_name);
+        pdxi_text_upper(upper, sizeof upper, p->type_name); /* as operators know it */
         return pdxi_refuse(why, PDX_EINVAL,
                            PDXI_STATE_FAILED
                            "%s state index length mismatch: src=%zu, dst=%zu (component %zu). Pass "

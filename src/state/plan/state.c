@@ -129,16 +129,6 @@ static bool state_untold(const struct pdxi_ask *ask, const struct pdxi_match *m)
     return !lt->shard_dim && !rt->shard_dim && !((lt->flags | rt->flags) & PDX_TENSOR_REPLICATED);
 }
 
-/* "swa" is "SWA" in the sentence that operators know. */
-static void state_upper(char ret[PDX_STATE_TYPE_MAX + 1], const char *type)
-{
-    size_t i = 0;
-
-    for (; i < PDX_STATE_TYPE_MAX && type[i]; i++)
-        ret[i] = type[i] >= 'a' && type[i] <= 'z' ? (char)(type[i] - 'a' + 'A') : type[i];
-    ret[i] = '\0';
-}
-
 /* Different TP sizes, and nothing says what the ranks have of it. Told once for the component. */
 static bool state_refuse_untold(const struct pdxi_payload *p, const struct pdxi_ask *ask,
                                 struct pdxi_findings *f)
@@ -153,7 +143,7 @@ static bool state_refuse_untold(const struct pdxi_payload *p, const struct pdxi_
         i++;
     if (i == p->nmatches)
         return false;
-    state_upper(upper, ask->type->name);
+    pdxi_text_upper(upper, sizeof upper, ask->type->name); /* "SWA", as operators know it */
     if (ask->tp_text)
         (void)pdxi_text_append(what, sizeof what, 0, "%s", ask->tp_text);
     else
