@@ -72,6 +72,8 @@ void pair_draft(struct pair_side *s, struct pdx_tensor kv[PAIR_KV_MAX], size_t n
         kv[4 + i] = s->kv[0];
         kv[4 + i].off = 65536 + i * 4096;
         kv[4 + i].flags = PDX_TENSOR_DRAFT;
+        if (kv[4 + i].layer != PDX_LAYER_NONE)
+            kv[4 + i].layer = (int32_t)(i % nlayers);
     }
     s->desc.kv = kv;
     s->desc.nkv += 2 * nlayers;

@@ -51,6 +51,7 @@ void typed_kv(struct typed_side *s, enum pdx_kv_kind kind)
         typed_item_len(&s->kv[i], kind == PDX_KV_MHA ? 8 * KV_HEADS / s->desc.tp_size : 8);
     }
     s->desc.kv_kind = kind;
+    s->desc.page_size = 1;
     s->desc.total_kv_head_num = kind == PDX_KV_MHA ? KV_HEADS : 0;
     s->desc.kv = s->kv;
     s->desc.nkv = kind == PDX_KV_NONE ? 0 : 2;

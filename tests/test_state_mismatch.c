@@ -48,7 +48,7 @@ static void test_all_that_ranks_say_is_in_one_text(void **state)
         "tp_size: local 2, remote 3",
         "Decode pp size (2) should be equal to prefill pp size (1)",
         "page_size: local 4, remote 2",
-        "local \"bfloat16\", remote \"float16\"",
+        "local bfloat16, remote float16",
         "total_kv_head_num: local 8, remote 9",
         "state types: local [mamba, swa, dsa], remote [mamba, dsa, swa]",
         "Decode peer is missing a transfer entry for model layer 0 (local tensor 0; local has 2",
@@ -94,7 +94,7 @@ static void test_all_that_tensors_say_is_in_one_text(void **state)
     static const char *const parts[] = {
         "TP ranks: local 1 of 2, remote 0 of 2",
         "page_size: local 4, remote 8",
-        "local \"bfloat16\", remote \"\"",
+        "local bfloat16, remote not told",
         "kv tensor 1: item_len: local 128, remote 64",
         "kv tensor 3: item_len: local 128, remote 64",
         "aux buffer 0: item_len: local 16, remote 24",
@@ -216,6 +216,8 @@ static void test_draft_models_meet_or_are_left_alone(void **state)
         p.remote.desc.pp_size = s->decode;
         p.local.desc.pp_rank = s->stage;
         p.remote.desc.pp_rank = s->decode > 1 ? s->stage : 0;
+        for (int k = 0; k < 4; k++)
+            p.local.kv[k].layer = p.remote.kv[k].layer = k % 2;
         pair_draft(&p.local, kv[0], local);
         pair_draft(&p.remote, kv[1], remote);
         pair_layouts(&p);

@@ -89,8 +89,8 @@ static const struct {
     const char *text[3];
 } bent[] = {
     {"page_size", bend_page_size, {"page_size: local 4, remote 2"}},
-    {"dtype", bend_dtype, {"local \"bfloat16\", remote \"float16\""}},
-    {"dtype_untold", bend_dtype_untold, {"local \"bfloat16\", remote \"\""}},
+    {"dtype", bend_dtype, {"local bfloat16, remote float16"}},
+    {"dtype_untold", bend_dtype_untold, {"local bfloat16, remote not told"}},
     {"kind", bend_kind, {"kv_kind: local MHA, remote MLA"}},
     {"total", bend_total, {"total_kv_head_num: local 8, remote 16"}},
     {"heads", bend_heads, {"kv_head_num: local 4, remote 2"}},
@@ -438,12 +438,14 @@ static void test_told_layers_pair_in_any_order(void **state)
 }
 
 /* Two tensors of the same layer pair in order of appearance. */
+/* Latents and their indexer's keys, both of layer 7. */
 static void test_repeated_layers_pair_in_order(void **state)
 {
     struct pair p;
 
     (void)state;
     pair_init(&p);
+    p.local.desc.kv_kind = p.remote.desc.kv_kind = PDX_KV_MLA;
     for (int i = 0; i < 4; i++)
         p.local.kv[i].layer = p.remote.kv[i].layer = 7;
     pair_route(&p, 0);
@@ -451,6 +453,50 @@ static void test_repeated_layers_pair_in_order(void **state)
                    (uint64_t[]){p.remote.kv[0].off, p.remote.kv[1].off, p.remote.kv[2].off,
                                 p.remote.kv[3].off},
                    4);
+    pair_fini(&p);
+}
+
+/* Layers that nobody set are all 0. Keys and values come once in a layer; and a stage that has a
+ * layer has all of it, so that zeros of two stages do not pair with the first half of the peer. */
+static void test_layers_that_were_forgotten_are_found(void **state)
+{
+    struct pair p;
+    struct pdx_layout *layout = NULL;
+
+    (void)state;
+    pair_init(&p);
+    for (int i = 0; i < 4; i++)
+        p.local.kv[i].layer = 0;
+    assert_int_equal(pdx_layout_create(&p.local.desc, &layout, &p.why), PDX_EINVAL);
+    pair_has(&p, "kv tensors 0 and 1 are both of layer 0");
+    pair_fini(&p);
+
+    pair_init(&p);
+    p.local.desc.pp_size = 2;
+    p.local.desc.kv_kind = p.remote.desc.kv_kind = PDX_KV_MLA;
+    p.local.desc.nkv = 2;
+    p.local.desc.ncomponents = p.remote.desc.ncomponents = 0;
+    for (int i = 0; i < 4; i++)
+        p.local.kv[i].layer = p.remote.kv[i].layer = 0;
+    pair_layouts(&p);
+    assert_int_equal(pdx_route_check(p.local.layout, p.remote.layout, NULL, &p.why), PDX_EMISMATCH);
+    pair_has(&p, "kv: the remote side has more tensors of layer 0 than the local one");
+    pair_fini(&p);
+}
+
+/* A later stage that forgot where its layers begin. */
+static void test_a_later_stage_says_where_it_begins(void **state)
+{
+    struct pair p;
+
+    (void)state;
+    pair_init(&p);
+    p.local.desc.pp_size = 2;
+    p.local.desc.pp_rank = 1;
+    p.local.desc.ncomponents = p.remote.desc.ncomponents = 0;
+    pair_layouts(&p);
+    assert_int_equal(pdx_route_check(p.local.layout, p.remote.layout, NULL, &p.why), PDX_EMISMATCH);
+    pair_has(&p, "kv: pp_rank is 1 of 2, but its layers begin at start_layer 0");
     pair_fini(&p);
 }
 
@@ -484,6 +530,8 @@ int main(void)
         cmocka_unit_test(test_same_pp_split_pairs_one_to_one),
         cmocka_unit_test(test_told_layers_pair_in_any_order),
         cmocka_unit_test(test_repeated_layers_pair_in_order),
+        cmocka_unit_test(test_layers_that_were_forgotten_are_found),
+        cmocka_unit_test(test_a_later_stage_says_where_it_begins),
         cmocka_unit_test(test_trusted_pairing_is_not_questioned),
     };
 

@@ -276,10 +276,10 @@ static void test_state_is_sent_whole_or_not_at_all(void **state)
     (void)state;
     pair_init(&p);
     pair_route(&p, 0);
-    state_refused(&p, in, out, 3, PDX_ERANGE, "state (entries are components): submission 2");
-    state_refused(&p, out, in, 3, PDX_ERANGE, "submission 2");
-    state_refused(&p, negative, in, 3, PDX_ERANGE, "submission 0");
-    state_refused(&p, in, negative, 3, PDX_ERANGE, "submission 0");
+    state_refused(&p, in, out, 3, PDX_ERANGE, "component 2 (dsa): dst index 10");
+    state_refused(&p, out, in, 3, PDX_ERANGE, "component 2 (dsa): src index");
+    state_refused(&p, negative, in, 3, PDX_ERANGE, "component 0 (mamba): src index -1");
+    state_refused(&p, in, negative, 3, PDX_ERANGE, "component 0 (mamba): dst index -1");
     fake_refuse_submit(PDX_EPEER);
     state_refused(&p, in, in, 3, PDX_EPEER, "submission was refused");
     pair_fini(&p);
@@ -404,7 +404,9 @@ static void test_kv_lists_are_judged_before_anything_moves(void **state)
     kv_refused(&p, list(1), none, PDX_EINVAL, "src=1, dst=0");
     kv_refused(&p, none, list(1), PDX_EINVAL, "src=0, dst=1");
     kv_refused(&p, (struct pdx_index_list){NULL, 1}, list(1), PDX_EINVAL, "idx is NULL");
-    kv_refused(&p, list(6), list(6), PDX_ERANGE, "kv: submission 0");
+    kv_refused(&p, list(6), list(6), PDX_ERANGE,
+               "kv: src index 10 at position 5 of its list is outside of the src tensors, "
+               "which have items 0 to 9");
     kv_refused(&p, (struct pdx_index_list){numbers + 6, 1}, list(1), PDX_ERANGE, "-1");
     pair_fini(&p);
 }

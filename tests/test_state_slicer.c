@@ -213,9 +213,10 @@ static void test_slicer_refuses_in_its_own_words(void **state)
         {PDX_EMISMATCH, "turned: 3 blocks here, 4 there",
          "component 1 (turned) tensor 0: its slicer gave"},
         {PDX_EMISMATCH, "turned: 3 blocks here, 4 there", ": turned: 3 blocks here, 4 there"},
-        {-1, NULL, "its slicer gave -1: no text"},
-        {PDX_SLICES_MAX + 1, NULL, "its slicer gave 65: no text"},
-        {-1, long_text, "its slicer gave -1: xxxx"},
+        {-1, NULL, "its slicer gave -1 (slices, at most 64; below 0: it refuses): no text"},
+        {PDX_SLICES_MAX + 1, NULL,
+         "its slicer gave 65 (slices, at most 64; below 0: it refuses): no text"},
+        {-1, long_text, "below 0: it refuses): xxxx"},
     };
 
     (void)state;

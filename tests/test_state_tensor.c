@@ -135,8 +135,8 @@ static void untell_layers(struct sample *s)
 BEND(nothing, (void)s)
 BEND(mha, as_mha(s))
 BEND(mha_untold, as_mha(s); untell_layers(s))
-BEND(mha_told_parts, as_mha(s); s->kv[0].part = s->kv[2].part = PDX_KV_PART_V;
-     s->kv[1].part = s->kv[3].part = PDX_KV_PART_K)
+BEND(mha_told_parts, as_mha(s); s->kv[0].part = s->kv[1].part = PDX_KV_PART_V;
+     s->kv[2].part = s->kv[3].part = PDX_KV_PART_K)
 BEND(mla, as_mla(s))
 BEND(mla_draft_heads, as_mla(s); s->kv[2] = s->kv[6]; s->kv[3] = s->kv[7]; s->desc.nkv = 4)
 BEND(no_draft, s->desc.nkv = 6)

@@ -57,8 +57,9 @@ struct pdx_tensor {
     uint64_t item_len; /* bytes of one item */
     uint64_t stride;   /* bytes from one item to the next; 0: item_len. More where items of several
                           tensors take turns in one buffer */
-    int32_t layer;     /* global layer number; PDX_LAYER_NONE: not told. All of a list or none */
-    uint32_t flags;    /* enum pdx_tensor_flags */
+    int32_t layer; /* global layer number (0 is the first layer); PDX_LAYER_NONE: not told. All of a
+                      list or none. Aux has none */
+    uint32_t flags;        /* enum pdx_tensor_flags */
     enum pdx_kv_part part; /* KV only; told for every tensor of PDX_KV_MIXED */
 
     /* An item is `outer` rows; each row holds shard_dim units of the axis that tensor parallelism
@@ -81,14 +82,15 @@ struct pdx_component {
 };
 
 struct pdx_layout_desc {
-    size_t size; /* set by PDX_LAYOUT_DESC_INIT */
-    uint32_t
-        engine_rank;  /* global; the rank in the tensor-parallel group is engine_rank mod tp_size */
-    uint32_t tp_size; /* at least 1 */
-    uint32_t pp_size; /* at least 1 */
+    size_t size;          /* set by PDX_LAYOUT_DESC_INIT */
+    uint32_t engine_rank; /* global; the rank in the tensor-parallel group is engine_rank mod
+                             tp_size. Each rank has its own: two that both say 0 send the same
+                             heads, and no route can see that */
+    uint32_t tp_size;     /* at least 1 */
+    uint32_t pp_size;     /* at least 1 */
     uint32_t pp_rank;
     enum pdx_kv_kind kv_kind;
-    uint32_t page_size;         /* tokens per page */
+    uint32_t page_size;         /* tokens per page; has no default */
     const char *dtype;          /* of the KV cache, for example "bfloat16"; NULL: not told */
     uint32_t kv_head_num;       /* heads on this rank (MHA); 0: not told */
     uint32_t total_kv_head_num; /* heads of the model before splitting (MHA); may be less than
@@ -105,7 +107,7 @@ struct pdx_layout_desc {
 
 #define PDX_LAYOUT_DESC_INIT                                                                      \
     {                                                                                             \
-        sizeof(struct pdx_layout_desc), 0, 1, 1, 0, PDX_KV_NONE, 1, NULL, 0, 0, 0, NULL, 0, NULL, \
+        sizeof(struct pdx_layout_desc), 0, 1, 1, 0, PDX_KV_NONE, 0, NULL, 0, 0, 0, NULL, 0, NULL, \
             0, NULL, 0                                                                            \
     }
 

@@ -26,7 +26,7 @@ static void check_ranks(struct layout_checker *c)
         pdxi_findings_add(c->f, "tp_size is 0. Use 1 without tensor parallelism.");
     if (r->pp_size == 0 || r->pp_rank >= r->pp_size)
         pdxi_findings_add(c->f, "pp_rank %u is not below pp_size %u.", r->pp_rank, r->pp_size);
-    if (r->page_size == 0)
+    if (r->page_size == 0 && r->kv_kind != PDX_KV_NONE)
         pdxi_findings_add(c->f, "page_size is 0. Give the tokens of one KV page.");
 }
 

@@ -162,6 +162,29 @@ static void kv_check_layers(const struct pdx_layout *l, const struct kv_list *k,
                       k->name, told, k->n);
 }
 
+/* A layer has its keys and its values once; latents may be several (an indexer's are). Layers that
+ * nobody set are all 0, and are found by this. Told ones mostly ascend. */
+static void kv_check_repeats(const struct pdx_layout *l, const struct kv_list *k,
+                             struct pdxi_findings *f)
+{
+    if (k->n == 0 || l->rank.kv_kind == PDX_KV_MIXED || k->at[0].layer == PDX_LAYER_NONE)
+        return;
+    for (uint32_t i = 1; i < k->n; i++) {
+        if (k->at[i].part == PDX_KV_PART_LATENT ||
+            (k->at[i].part == k->at[i - 1].part && k->at[i].number > k->at[i - 1].number))
+            continue;
+        for (uint32_t j = 0; j < i; j++)
+            if (k->at[j].part == k->at[i].part && k->at[j].number == k->at[i].number) {
+                pdxi_findings_add(f,
+                                  "%s tensors %u and %u are both of layer %d. Set the global layer "
+                                  "of each, or PDX_LAYER_NONE for all; use PDX_KV_MIXED where a "
+                                  "layer has several tensors of one part.",
+                                  k->name, k->first + j, k->first + i, k->at[i].number);
+                return;
+            }
+    }
+}
+
 /* Heads on this rank, 0 when not told. */
 static uint64_t kv_local_heads(const struct pdx_layout *l)
 {
@@ -241,6 +264,7 @@ void pdxi_layout_kv_check(const struct pdx_layout *l, struct pdxi_findings *f)
         }
     for (int i = 0; i < 2; i++) {
         kv_check_layers(l, &lists[i], f);
+        kv_check_repeats(l, &lists[i], f);
         if (kv_check_parts(l, &lists[i], f))
             kv_check_order(l, &lists[i], f);
     }

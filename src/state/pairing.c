@@ -43,9 +43,9 @@ static void compare_kv(const struct pdx_layout *l, const struct pdx_layout *r,
     if (strcmp(l->dtype, r->dtype) != 0)
         pdxi_findings_add(
             f,
-            "dtype of the KV cache: local \"%s\", remote \"%s\". Start both sides with "
-            "the same cache dtype.",
-            l->dtype, r->dtype);
+            "dtype of the KV cache: local %s, remote %s. Start both sides with the same "
+            "cache dtype.",
+            l->dtype[0] ? l->dtype : "not told", r->dtype[0] ? r->dtype : "not told");
     if (l->total_kv_head_num && r->total_kv_head_num &&
         l->total_kv_head_num != r->total_kv_head_num)
         pdxi_findings_add(f,

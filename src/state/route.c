@@ -50,14 +50,14 @@ static void route_log_slices(const struct pdx_route *route, const struct pdxi_pa
                              const struct pdx_layout *local, const struct pdx_layout *remote)
 {
     const char *name = part->type ? part->type->name : "KV";
-    char first = name[0] >= 'a' && name[0] <= 'z' ? (char)(name[0] - 'a' + 'A') : name[0];
 
     if (part->payload.nmatches && part->payload.nslices &&
         local->rank.tp_size != remote->rank.tp_size)
         pdxi_route_log(route, PDX_LOG_INFO,
-                       "%s: Using %c%s state slice transfer for different TP sizes between prefill "
+                       "%s: Using %s state slice transfer for different TP sizes between prefill "
                        "and decode. Prefill attn_tp_size=%u, Decode attn_tp_size=%u.",
-                       part->what, first, name + 1, local->rank.tp_size, remote->rank.tp_size);
+                       part->what, strcmp(name, "mamba") == 0 ? "Mamba" : name, local->rank.tp_size,
+                       remote->rank.tp_size);
 }
 
 static int route_fill(struct pdx_route *route, const struct pdxi_pairing *p, struct pdx_peer *peer,
@@ -81,6 +81,12 @@ static int route_fill(struct pdx_route *route, const struct pdxi_pairing *p, str
     }
     for (uint32_t i = 0; rc == 0 && i < p->nparts; i++)
         route_log_slices(route, &p->parts[i], local, remote);
+    for (uint32_t i = 0; rc == 0 && i < route->ncomponents; i++)
+        if (!route->components[i].known)
+            pdxi_route_log(route, PDX_LOG_WARN,
+                           "component %u: unknown state_type=%s: its state will be refused when it "
+                           "is sent. Give a row for it in pdx_route_opts.types.",
+                           i, route->components[i].type_name);
     return rc;
 }
 

@@ -263,18 +263,29 @@ bool pdxi_route_part_select(const struct pdxi_route_part *part, const struct pdx
     return end > first;
 }
 
+/* `items` 0: this side has no tensors that could tell. */
+static int route_check_index(const char *what, const char *side, int32_t index, uint64_t items,
+                             size_t position, struct pdx_error *why)
+{
+    if (index >= 0 && (items == 0 || (uint64_t)index < items))
+        return 0;
+    return pdxi_refuse(why, PDX_ERANGE,
+                       "%s: %s index %d at position %zu of its list is outside of the %s tensors, "
+                       "which have items 0 to %llu.",
+                       what, side, index, position, side,
+                       (unsigned long long)(items ? items - 1 : 0));
+}
+
 int pdxi_route_part_check_items(const struct pdxi_route_part *part, const char *what,
                                 const struct pdx_items *items, struct pdx_error *why)
 {
-    for (size_t i = 0; i < items->n; i++)
-        if (items->local[i] < 0 || items->remote[i] < 0 ||
-            (part->local_items && (uint64_t)items->local[i] >= part->local_items) ||
-            (part->remote_items && (uint64_t)items->remote[i] >= part->remote_items))
-            return pdxi_refuse(why, PDX_ERANGE,
-                               "%s: index %zu of %zu: src %d must be in [0, %llu), dst %d in [0, "
-                               "%llu).",
-                               what, i, items->n, items->local[i],
-                               (unsigned long long)part->local_items, items->remote[i],
-                               (unsigned long long)part->remote_items);
+    for (size_t i = 0; i < items->n; i++) {
+        int rc = route_check_index(what, "src", items->local[i], part->local_items, i, why);
+
+        if (rc == 0)
+            rc = route_check_index(what, "dst", items->remote[i], part->remote_items, i, why);
+        if (rc < 0)
+            return rc;
+    }
     return 0;
 }

@@ -54,8 +54,12 @@ static int send_submit(struct pdx_route *route, struct send *s, const struct pdx
         return 0;
     }
     rc = pdx_submit_prepared(s->part->prepared, &s->items, opts, ret_status, &engine_why);
-    if (rc < 0)
-        return pdxi_route_refuse(why, s->what, &engine_why);
+    if (rc < 0) {
+        int at =
+            rc == PDX_ERANGE ? pdxi_route_part_check_items(s->part, s->what, &s->items, why) : 0;
+
+        return at < 0 ? at : pdxi_route_refuse(why, s->what, &engine_why);
+    }
     pdxi_route_count(s->counter, 1);
     return 0;
 }

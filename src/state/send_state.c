@@ -6,6 +6,8 @@
  */
 #include "state/send_lists.h"
 
+#include <stdio.h>
+
 #define FAILED PDXI_STATE_FAILED
 
 /* What one call sends. */
@@ -38,11 +40,11 @@ static int state_check_call(const struct pdx_route *route, const struct pdx_inde
         return pdxi_refuse(why, PDX_EINVAL, FAILED "src or dst is NULL.");
     for (size_t i = 0; i < n; i++)
         if (!route->components[i].known)
-            return pdxi_refuse(why, PDX_ESTATE_TYPE,
-                               FAILED "unknown state_type=%s. Component %zu has a type that this "
-                                      "library does not know; known are: %s.",
-                               route->components[i].type_name, i,
-                               pdxi_state_type_names(names, sizeof names));
+            return pdxi_refuse(
+                why, PDX_ESTATE_TYPE,
+                FAILED "unknown state_type=%s. Component %zu has a type that neither "
+                       "this library knows nor pdx_route_opts.types; known are: %s.",
+                route->components[i].type_name, i, pdxi_state_type_names(names, sizeof names));
     return 0;
 }
 
@@ -127,15 +129,36 @@ static int state_check_record(const struct send_batch *b, const struct pdx_submi
                        (unsigned long long)b->sent);
 }
 
-static int state_submit(const struct send_batch *b, size_t n,
+/* Says which index of which component the engine found outside of its tensors. */
+static int state_explain_range(const struct pdx_route *route, const struct send_batch *b, size_t n,
+                               struct pdx_error *why)
+{
+    char what[64];
+    int rc = 0;
+
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        const struct pdxi_route_part *part = &route->components[i];
+
+        if (!b->entries[i].prepared || (part->type_flags & PDX_STATE_RING_SPAN))
+            continue;
+        (void)snprintf(what, sizeof what, "component %zu (%s)", i, part->type_name);
+        rc = pdxi_route_part_check_items(part, what, &b->entries[i].items, why);
+    }
+    return rc;
+}
+
+static int state_submit(const struct pdx_route *route, const struct send_batch *b, size_t n,
                         struct pdx_transfer_status **ret_statuses, struct pdx_error *why)
 {
     struct pdx_error engine_why;
+    int rc;
 
-    if (b->sent)
-        return pdx_submit_many(b->entries, n, ret_statuses, &engine_why) < 0
-                   ? pdxi_route_refuse(why, "state (entries are components)", &engine_why)
-                   : 0;
+    if (b->sent) {
+        rc = pdx_submit_many(b->entries, n, ret_statuses, &engine_why);
+        if (rc == PDX_ERANGE && state_explain_range(route, b, n, why) < 0)
+            return rc;
+        return rc < 0 ? pdxi_route_refuse(why, "state (entries are components)", &engine_why) : 0;
+    }
     for (size_t i = 0; ret_statuses && i < n; i++)
         ret_statuses[i] = NULL;
     return 0;
@@ -161,7 +184,7 @@ static int send_state(struct pdx_route *route, const struct pdx_layers *layers,
     if (rc == 0)
         rc = state_check_record(&b, opts, why);
     if (rc == 0)
-        rc = state_submit(&b, ncomponents, ret_statuses, why);
+        rc = state_submit(route, &b, ncomponents, ret_statuses, why);
     if (rc < 0)
         return rc;
     state_log_truncated(route, &b, src, dst, ncomponents);

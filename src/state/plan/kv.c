@@ -85,7 +85,8 @@ static bool kv_heads_fit(const struct pdxi_payload *p, const struct pdxi_ask *as
         return true;
     pdxi_findings_add(f,
                       "%s: KV heads of the model: local %llu over tp_size %u, remote %llu over "
-                      "tp_size %u (0: not told). Set total_kv_head_num on both sides, and TP sizes "
+                      "tp_size %u (total_kv_head_num, or kv_head_num x tp_size; 0: not told). Set "
+                      "total_kv_head_num on both sides, and TP sizes "
                       "that divide it or that it divides.",
                       ask->what, (unsigned long long)local, ask->local->tp_size,
                       (unsigned long long)remote, ask->remote->tp_size);
@@ -146,12 +147,27 @@ static void kv_pair_draft(struct pdxi_payload *p, const struct pdxi_ask *ask,
                           ask->what, local, remote);
 }
 
+/* A later stage whose layers nobody told would write over the first one's. */
+static void kv_check_start(const struct pdxi_ask *ask, struct pdxi_findings *f)
+{
+    const struct pdxi_tensors *t = &ask->local_tensors;
+
+    if (ask->local->pp_size > ask->remote->pp_size && ask->local->pp_rank > 0 && !ask->trust &&
+        t->n && t->at[0].layer == PDX_LAYER_NONE && !(t->at[0].flags & PDX_TENSOR_DRAFT) &&
+        ask->local->start_layer == 0)
+        pdxi_findings_add(f,
+                          "%s: pp_rank is %u of %u, but its layers begin at start_layer 0. Set "
+                          "start_layer, or pdx_tensor.layer on both sides.",
+                          ask->what, ask->local->pp_rank, ask->local->pp_size);
+}
+
 void pdxi_plan_kv(const struct pdxi_ask *ask, struct pdxi_payload *p, struct pdxi_findings *f)
 {
     uint32_t found = f->n;
 
     if (ask->local->kv_kind != ask->remote->kv_kind)
         return;
+    kv_check_start(ask, f);
     kv_pair(p, ask, 0, f);
     kv_pair_draft(p, ask, f);
     if (f->n != found || !pdxi_ranks_fit(ask->local, ask->remote) || !kv_heads_fit(p, ask, f))

@@ -129,6 +129,31 @@ static uint32_t payload_pair_layers(struct pdxi_payload *p, const struct pdxi_as
     return missing;
 }
 
+/* A layer lives on one stage as a whole: a remote tensor that is left over must not be of a layer
+ * that this rank has. Layers that nobody set are all 0, and are found by this. */
+static bool payload_whole_layers(const struct pdxi_payload *p, const struct pdxi_ask *ask,
+                                 struct pdxi_select which, struct pdxi_findings *f)
+{
+    const struct pdxi_tensors *local = &ask->local_tensors;
+    const struct pdxi_tensors *remote = &ask->remote_tensors;
+
+    for (uint32_t j = 0; j < remote->n && !ask->trust; j++) {
+        uint32_t i = p->used[j] ? local->n : payload_next(local, which, 0);
+
+        while (i < local->n && local->at[i].number != remote->at[j].number)
+            i = payload_next(local, which, i + 1);
+        if (i == local->n)
+            continue;
+        pdxi_findings_add(f,
+                          "%s: the remote side has more tensors of layer %d than the local one, "
+                          "which has that layer (remote tensor %u is left over). Set "
+                          "pdx_tensor.layer of every tensor on both sides, or PDX_LAYER_NONE.",
+                          ask->what, remote->at[j].number, j);
+        return false;
+    }
+    return true;
+}
+
 /* Whether the selected tensors of a list tell their layers; all do or none. */
 static bool payload_told(const struct pdxi_tensors *t, struct pdxi_select which)
 {
@@ -173,7 +198,8 @@ bool pdxi_payload_pair(struct pdxi_payload *p, const struct pdxi_ask *ask, struc
         return payload_pair_positions(p, ask, which, nlocal, nremote, f);
     if (payload_pair_layers(p, ask, which, nlocal, nremote, f))
         return false;
-    return payload_covered(ask, nlocal, nremote, f);
+    return payload_covered(ask, nlocal, nremote, f) &&
+           (nlocal == nremote || payload_whole_layers(p, ask, which, f));
 }
 
 void pdxi_payload_add(struct pdxi_payload *p, const struct pdx_slice *slice)

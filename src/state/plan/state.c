@@ -30,15 +30,16 @@ static struct pdx_tensor state_public(const struct pdxi_tensor *t)
     };
 }
 
-/* Whether a slice stays inside an item on one side. Between items of a stride lies the memory of
- * other tensors, so the engine's own limit, the stride, is not enough. */
+/* Whether the rows of a slice lie apart inside an item on one side. Between items of a stride lies
+ * the memory of other tensors, so the engine's own limit, the stride, is not enough. */
 static bool state_slice_inside(const struct pdx_slice *s, uint64_t off, uint64_t pitch,
                                uint64_t item_len)
 {
     uint64_t last;
 
-    return s->len && s->rows && pdxi_mul_u64(s->rows - 1, pitch, &last) &&
-           pdxi_add_u64(last, off, &last) && pdxi_inside(last, s->len, item_len);
+    return s->len && s->rows && (s->rows == 1 || pitch >= s->len) &&
+           pdxi_mul_u64(s->rows - 1, pitch, &last) && pdxi_add_u64(last, off, &last) &&
+           pdxi_inside(last, s->len, item_len);
 }
 
 static bool state_check_slice(const struct pdxi_match *m, const struct pdxi_ask *ask, int i,
@@ -52,7 +53,8 @@ static bool state_check_slice(const struct pdxi_match *m, const struct pdxi_ask 
         return true;
     pdxi_findings_add(
         f,
-        "%s tensor %u: slice %d of its slicer is empty or leaves an item: len %llu, "
+        "%s tensor %u: slice %d of its slicer is empty, has rows that overlap, or leaves an item: "
+        "len %llu, "
         "rows %llu, local off %llu, pitch %llu, item_len %llu, remote off %llu, pitch "
         "%llu, item_len %llu.",
         ask->what, m->local, i, (unsigned long long)s->len, (unsigned long long)s->rows,
@@ -83,8 +85,9 @@ static enum pdxi_part state_slicer(struct pdxi_payload *p, struct pdxi_match *m,
 
     text[sizeof text - 1] = '\0';
     if (n < 0 || n > PDX_SLICES_MAX) {
-        pdxi_findings_add(f, "%s tensor %u: its slicer gave %d: %s", ask->what, m->local, n,
-                          text[0] ? text : "no text");
+        pdxi_findings_add(
+            f, "%s tensor %u: its slicer gave %d (slices, at most 64; below 0: it refuses): %s",
+            ask->what, m->local, n, text[0] ? text : "no text");
         return PDXI_PART_WRONG;
     }
     if (n == 0)
@@ -153,9 +156,9 @@ static bool state_refuse_untold(const struct pdxi_payload *p, const struct pdxi_
     pdxi_findings_add(
         f,
         "%s tensor %u: %s (prefill_tp_size=%u, decode_tp_size=%u) unless both layouts "
-        "give shard_dim, the units of the split axis on the rank, with outer, the "
-        "rows in front of it, or PDX_TENSOR_REPLICATED where every rank holds the "
-        "same.",
+        "give, for each of its tensors, shard_dim, the units of the split axis on the rank, with "
+        "outer, the rows in front of it, and groups where it is several blocks as in conv "
+        "[q|k|v]; or PDX_TENSOR_REPLICATED where every rank holds the same.",
         ask->what, p->matches[i].local, what, ask->local->tp_size, ask->remote->tp_size);
     return true;
 }
