@@ -174,8 +174,9 @@ PDX_API void pdx_route_counters(const struct pdx_route *route,
  * page comes twice.
  * Returns: 0 and *ret_status (one transfer), or NULL there when another rank sends these bytes (see
  * pdx_route_carries) or both lists are empty (a last chunk without pages): then there is no
- * callback, no completion and no notification. ret_status may be NULL.
- * Errors, on each of which nothing was sent:
+ * callback, no completion and no notification. ret_status may be NULL, but who counts completions
+ * of a queue needs it, to know whether there will be one. Errors, on each of which nothing was
+ * sent:
  * - PDX_EINVAL: lengths differ (both are in the text), a destination page comes twice, layouts
  *   without a KV cache
  * - PDX_ERANGE: a page outside its pool
@@ -249,8 +250,9 @@ PDX_API int pdx_send_state_layers(struct pdx_route *route, const struct pdx_laye
                                   struct pdx_transfer_status **ret_statuses, size_t cap,
                                   size_t *ret_n, struct pdx_error *why);
 
-/* Sends all aux buffers of one request slot (one transfer, or NULL as pdx_send_kvcache).
- * Errors:
+/* Sends all aux buffers of one request slot (one transfer, or NULL as pdx_send_kvcache). Transfers
+ * are not ordered: a notification that goes with aux says nothing about pages and state
+ * (doc/state.md, section 2, tells how to know that a request is complete). Errors:
  * - PDX_ERANGE: a slot outside its buffer
  * - PDX_EINVAL: the layouts have no aux buffers
  * - those of pdx_submit

@@ -125,7 +125,7 @@ void pdxi_head_slice_each(struct pdxi_payload *p, const struct pdxi_ask *ask, pd
             if (++wrong < HEAD_SLICE_TELL)
                 break;
             if (i + 1 < p->nmatches)
-                pdxi_findings_add(f, "%s: the other %u tensors were not compared.", ask->what,
+                pdxi_findings_add(f, "%s: %u more of its tensors were not compared.", ask->what,
                                   p->nmatches - i - 1);
             return;
         }
