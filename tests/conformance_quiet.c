@@ -380,10 +380,13 @@ static void test_prepared_job_holds_its_regions(void **state)
     const struct pdx_job job = {
         .pairs = &pair, .npairs = 1, .items = {.local = &zero, .remote = &zero, .n = 1}};
     struct pdx_prepared *prepared;
+    struct pdx_transfer_status *st = NULL;
     struct pdx_error why;
 
     ts_ok(pdx_prepare(c->pair.peer, PDX_WRITE, &job, &prepared, &why), &why);
     ts_refused(pdx_region_deregister(c->pair.ra, 0, &why), PDX_EBUSY, &why);
+    /* Busy, but new transfers are refused already. */
+    ts_refused(pdx_submit_prepared(prepared, NULL, NULL, &st, &why), PDX_ESTALE, &why);
     pdx_prepared_put(prepared);
     ts_ok(pdx_region_deregister(c->pair.ra, TS_LONG, &why), &why);
     c->pair.ra = NULL;

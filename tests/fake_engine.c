@@ -317,7 +317,10 @@ int pdx_submit_many(const struct pdx_submission *submissions, size_t n,
             st->s.items = from->items;
             st->s.items.local = fake_dup(from->items.local, from->items.n, sizeof(int32_t));
             st->s.items.remote = fake_dup(from->items.remote, from->items.n, sizeof(int32_t));
-            st->s.opts = from->opts ? *from->opts : (struct pdx_submit_opts)PDX_SUBMIT_OPTS_INIT;
+            st->s.opts = (struct pdx_submit_opts)PDX_SUBMIT_OPTS_INIT;
+            if (from->opts)
+                memcpy(&st->s.opts, from->opts,
+                       from->opts->size < sizeof st->s.opts ? from->opts->size : sizeof st->s.opts);
             fake.submissions[fake.nsubmissions++] = st;
         }
         if (ret_statuses)

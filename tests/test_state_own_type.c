@@ -212,7 +212,7 @@ static void test_bad_rows_are_refused(void **state)
         {{.size = sizeof(struct pdx_state_type),
           .name = "x",
           .flags = PDX_STATE_RING_SPAN | PDX_STATE_MAY_TRUNCATE},
-         "a ring span has no max_indices, no slicer"},
+         "a ring span has no max_indices, at most 1 min_indices"},
         {{.size = sizeof(struct pdx_state_type),
           .name = "x",
           .max_indices = 6,

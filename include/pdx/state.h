@@ -86,7 +86,7 @@ enum pdx_route_flags {
      * which is counted and logged; without it they are refused. */
     PDX_ROUTE_TRUNCATE_PAGED = 1,
     /* The caller vouches for the pairing: any rank may send to any, what several ranks hold is sent
-     * by each that is asked to, and KV layers that only the remote side has stay unwritten. Heads
+     * by each that is asked to, and layers that only the remote side has stay unwritten. Heads
      * are placed relative to the larger share. Without it a rank pair must be one that TP sizes and
      * ranks suggest, one rank sends what several hold, and every remote layer has a sender. */
     PDX_ROUTE_TRUST_PAIRING = 2,
@@ -131,8 +131,8 @@ PDX_API int pdx_route_check(const struct pdx_layout *local, const struct pdx_lay
  * - PDX_EINVAL: NULL, unknown flags, a row of opts->types, a decoded layout as the local one, a
  *   peer of another engine
  * - PDX_ENOMEM, and those of pdx_prepare
- * Thread: any. Lifetime: until pdx_route_destroy; holds the peer and the local regions, keeps
- * nothing of the layouts. */
+ * Thread: any. Lifetime: until pdx_route_destroy; holds the peer and the local regions of
+ * what it sends, keeps nothing of the layouts. */
 PDX_API int pdx_route_create(struct pdx_engine *engine, const struct pdx_layout *local,
                              struct pdx_peer *peer, const struct pdx_layout *remote,
                              const struct pdx_route_opts *opts, struct pdx_route **ret_route,
@@ -150,7 +150,7 @@ enum pdx_payload {
 /* Whether sends of a payload over this route move anything. What several prefill ranks hold (MLA
  * pages, copies of KV heads, aux) is sent by the first of those that feed the remote rank, aux by
  * the last pipeline stage. On a route of another one the lists of such a send are judged all the
- * same, ranges too, and it returns 0 with a NULL status: no transfer, no callback, no completion,
+ * same, and it returns 0 with a NULL status: no transfer, no callback, no completion,
  * no notification. `component` counts for PDX_PAYLOAD_STATE only. Thread: any. Errors: none. */
 PDX_API bool pdx_route_carries(const struct pdx_route *route, enum pdx_payload payload,
                                size_t component);

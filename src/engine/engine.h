@@ -47,6 +47,7 @@ struct pdx_engine {
     /* Any thread. */
     struct pdxi_slab transfers;
     struct pdxi_slab regions;
+    _Atomic uint32_t nrevoked; /* regions that wait for the end of their deregistration */
     struct pdxi_pool pool;
     struct pdxi_inbound inbound;
     struct pdxi_stats stats;

@@ -196,7 +196,8 @@ int pdx_region_deregister(struct pdx_region *region, uint64_t timeout_ns, struct
             "region %u belongs to engine %s; a callback of another engine can't wait "
             "for it",
             region->id, engine->name);
-    atomic_store(&region->revoked, 1);
+    if (atomic_exchange(&region->revoked, 1) == 0)
+        atomic_fetch_add(&engine->nrevoked, 1);
     region_revoke(region);
     until_ns = pdxi_after_ns(pdxi_now_ns(), timeout_ns);
     while ((users = atomic_load(&region->users)) > 0) {
@@ -210,6 +211,7 @@ int pdx_region_deregister(struct pdx_region *region, uint64_t timeout_ns, struct
                 region->id, (void *)region->ptr, (unsigned long long)region->len, users);
         pdxi_futex_wait(&region->users, users, until_ns);
     }
+    atomic_fetch_sub(&engine->nrevoked, 1);
     pdxi_slab_put(&engine->regions, region);
     pdxi_engine_drop(engine);
     return 0;

@@ -8,6 +8,7 @@
 #include "engine/cq.h"
 #include "engine/engine.h"
 #include "engine/peer.h"
+#include "engine/region.h"
 #include "engine/transfer.h"
 
 #include <string.h>
@@ -134,13 +135,25 @@ static int submit_set_items(struct pdx_transfer_status *t, const struct pdx_prep
     return pdxi_plan_narrow(&t->plan, &range, p->item_bytes, nitems, why);
 }
 
+/* A prepared job holds its regions, but one that is being deregistered takes no new transfers. */
+static int submit_check_regions(const struct pdx_prepared *p, struct pdx_error *why)
+{
+    if (atomic_load(&p->peer->engine->nrevoked) == 0)
+        return 0;
+    for (uint32_t i = 0; i < p->plan.npairs; i++)
+        if (atomic_load(&p->locals[i]->revoked))
+            return pdxi_refuse(why, PDX_ESTALE, "the local region of pair %u is being deregistered",
+                               i);
+    return 0;
+}
+
 static int submit_set_plan(struct pdx_transfer_status *t, struct pdx_prepared *p,
                            const struct pdx_items *items, struct pdx_error *why)
 {
-    int r = 0;
+    int r = submit_check_regions(p, why);
 
     t->plan = p->plan;
-    if (!p->plan.segs)
+    if (r == 0 && !p->plan.segs)
         r = submit_set_items(t, p, items, why);
     if (r < 0)
         return r;

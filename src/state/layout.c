@@ -211,6 +211,11 @@ static int layout_export(struct pdx_layout *l, struct pdx_error *why)
         rc = pdx_remote_decode(l->descs + off, len, &r->remote, why);
         if (rc < 0)
             return rc;
+        if (memcmp(r->remote.incarnation, l->regions[0].remote.incarnation,
+                   sizeof r->remote.incarnation) != 0)
+            return pdxi_refuse(why, PDX_EINVAL,
+                               "a layout's regions are of two engines. Register all of a rank's "
+                               "memory with one.");
         r->desc_off = off;
         r->desc_len = (uint32_t)len;
         off += r->desc_len;

@@ -126,6 +126,14 @@ static void kv_check_order(const struct pdx_layout *l, const struct kv_list *k,
 {
     uint32_t half = k->n / 2;
 
+    uint32_t keys = 0;
+
+    for (uint32_t i = 0; i < k->n; i++)
+        keys += k->at[i].part == PDX_KV_PART_K;
+    if (l->rank.kv_kind == PDX_KV_MHA && k->n && k->at[0].told_part && keys * 2 != k->n &&
+        !k->draft)
+        pdxi_findings_add(f, "%s: %u tensors are K, %u V. MHA needs both of every layer.", k->name,
+                          keys, k->n - keys);
     if (k->n == 0 || l->rank.kv_kind != PDX_KV_MHA || k->at[0].told_part)
         return;
     if (k->n % 2) {

@@ -5,6 +5,7 @@
  */
 #include "state/pairing.h"
 
+#include "state/plan/head_slice.h"
 #include "state/plan/planners.h"
 #include "state/plan/ranks.h"
 
@@ -24,6 +25,14 @@ struct pairing_rules {
     const struct pdxi_state_types *types;
     uint32_t flags; /* enum pdx_route_flags */
 };
+
+/* KV heads on a rank, however they were told; 0: not told. */
+static uint64_t rank_heads(const struct pdx_layout *l)
+{
+    if (l->kv_head_num)
+        return l->kv_head_num;
+    return l->total_kv_head_num ? pdxi_units(l->total_kv_head_num, l->rank.tp_size) : 0;
+}
 
 static void compare_kv(const struct pdx_layout *l, const struct pdx_layout *r,
                        struct pdxi_findings *f)
@@ -52,12 +61,13 @@ static void compare_kv(const struct pdx_layout *l, const struct pdx_layout *r,
                           "total_kv_head_num: local %u, remote %u. Serve the same model on both "
                           "sides.",
                           l->total_kv_head_num, r->total_kv_head_num);
-    else if (l->rank.tp_size == r->rank.tp_size && l->kv_head_num && r->kv_head_num &&
-             l->kv_head_num != r->kv_head_num)
-        pdxi_findings_add(f,
-                          "kv_head_num: local %u, remote %u at the same TP size. Serve the same "
-                          "model on both sides.",
-                          l->kv_head_num, r->kv_head_num);
+    else if (l->rank.tp_size == r->rank.tp_size && rank_heads(l) && rank_heads(r) &&
+             rank_heads(l) != rank_heads(r))
+        pdxi_findings_add(
+            f,
+            "kv_head_num: local %llu, remote %llu at the same TP size. Serve the same "
+            "model on both sides.",
+            (unsigned long long)rank_heads(l), (unsigned long long)rank_heads(r));
 }
 
 /* The types of a layout in order: "[mamba, swa]". */

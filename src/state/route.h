@@ -24,6 +24,7 @@ struct pdxi_route_part {
                                         draft begins, which is npairs without one */
     uint32_t nlayers;                /* 0: the layouts do not tell layers */
     uint32_t npairs;
+    bool told;            /* the layouts tell layers, also when there is no job */
     uint64_t local_items; /* indices are below that in every tensor, also when there is no job */
     uint64_t remote_items;
     struct pdxi_ring local_ring; /* of types with PDX_STATE_RING_SPAN */
@@ -72,8 +73,12 @@ int pdxi_route_check_layers(const struct pdx_layers *layers, struct pdx_error *w
 bool pdxi_route_part_select(const struct pdxi_route_part *part, const struct pdx_layers *layers,
                             struct pdx_items *items);
 
-/* Judges indices that no job will: those of a payload that another rank sends. Returns 0 or
- * PDX_ERANGE. */
+/* Judges indices that no job will: those of a payload that another rank sends. Returns 0,
+ * PDX_ERANGE, PDX_EINVAL for a destination that comes twice, or PDX_ENOMEM. */
+int pdxi_route_part_check_unsent(const struct pdxi_route_part *part, const char *what,
+                                 const struct pdx_items *items, struct pdx_error *why);
+
+/* Their ranges alone; says which index of which side is outside. Returns 0 or PDX_ERANGE. */
 int pdxi_route_part_check_items(const struct pdxi_route_part *part, const char *what,
                                 const struct pdx_items *items, struct pdx_error *why);
 

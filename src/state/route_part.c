@@ -113,6 +113,13 @@ static bool route_is_ring(const struct pdxi_pairing_part *part)
     return part->type && (part->type->flags & PDX_STATE_RING_SPAN);
 }
 
+/* The bytes of the first `items` items. What pairs somewhere else may have fewer than this tensor,
+ * and no rank takes an index that another one refuses. */
+static uint64_t route_len(const struct pdxi_tensor *t, uint64_t items)
+{
+    return (items - 1) * t->stride + t->item_len;
+}
+
 static int route_job_init(struct route_job *j, const struct pdxi_pairing_part *part,
                           const struct pdx_layout *local, const struct pdx_layout *remote)
 {
@@ -137,8 +144,8 @@ static int route_job_init(struct route_job *j, const struct pdxi_pairing_part *p
             .remote_base = rt->off,
             .local_item_len = ring ? lt->item_len / lt->outer : lt->stride,
             .remote_item_len = ring ? rt->item_len / rt->outer : rt->stride,
-            .local_len = lt->len,
-            .remote_len = rt->len,
+            .local_len = route_len(lt, p->local_items),
+            .remote_len = route_len(rt, p->remote_items),
         };
     }
     if (!route_whole(part))
@@ -191,12 +198,18 @@ static uint64_t route_items(const struct pdxi_tensors *t, uint64_t paired,
     return items;
 }
 
+static bool route_told(const struct pdxi_tensors *t)
+{
+    return t->n == 0 || t->at[0].number != PDX_LAYER_NONE;
+}
+
 int pdxi_route_part_init(struct pdxi_route_part *ret, struct pdx_peer *peer,
                          struct pdxi_pairing_part *part, const struct pdx_layout *local,
                          const struct pdx_layout *remote, struct pdx_error *why)
 {
     ret->local_items = route_items(&part->local, part->payload.local_items, &ret->local_ring);
     ret->remote_items = route_items(&part->remote, part->payload.remote_items, &ret->remote_ring);
+    ret->told = route_told(&part->local) && route_told(&part->remote);
     if (part->type) {
         ret->known = true;
         ret->min_indices = part->type->min_indices;
@@ -274,6 +287,46 @@ static int route_check_index(const char *what, const char *side, int32_t index, 
                        "which have items 0 to %llu.",
                        what, side, index, position, side,
                        (unsigned long long)(items ? items - 1 : 0));
+}
+
+static int route_order(const void *a, const void *b)
+{
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* A destination that comes twice, where no job will find it. */
+static int route_check_twice(const char *what, const struct pdx_items *items, struct pdx_error *why)
+{
+    int32_t *sorted;
+    size_t i = 1;
+
+    while (i < items->n && items->remote[i - 1] < items->remote[i])
+        i++;
+    if (i >= items->n)
+        return 0;
+    sorted = malloc(items->n * sizeof *sorted);
+    if (!sorted)
+        return pdxi_refuse(why, PDX_ENOMEM, "%s: no memory to check %zu indices.", what, items->n);
+    memcpy(sorted, items->remote, items->n * sizeof *sorted);
+    qsort(sorted, items->n, sizeof *sorted, route_order);
+    for (i = 1; i < items->n && sorted[i - 1] != sorted[i];)
+        i++;
+    if (i < items->n)
+        (void)pdxi_refuse(why, PDX_EINVAL,
+                          "%s: dst index %d would be written twice; name each item once.", what,
+                          sorted[i]);
+    free(sorted);
+    return i < items->n ? PDX_EINVAL : 0;
+}
+
+int pdxi_route_part_check_unsent(const struct pdxi_route_part *part, const char *what,
+                                 const struct pdx_items *items, struct pdx_error *why)
+{
+    int rc = pdxi_route_part_check_items(part, what, items, why);
+
+    return rc < 0 ? rc : route_check_twice(what, items, why);
 }
 
 int pdxi_route_part_check_items(const struct pdxi_route_part *part, const char *what,

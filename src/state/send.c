@@ -44,7 +44,7 @@ static int send_submit(struct pdx_route *route, struct send *s, const struct pdx
     int rc;
 
     if (s->items.n == 0 || !pdxi_route_part_select(s->part, s->layers, &s->items)) {
-        rc = pdxi_route_part_check_items(s->part, s->what, &s->items, why);
+        rc = pdxi_route_part_check_unsent(s->part, s->what, &s->items, why);
         if (rc < 0)
             return rc;
         if (s->items.n && !s->part->prepared)

@@ -13,7 +13,7 @@ struct lists {
     size_t component;
     struct pdx_index_list src;
     struct pdx_index_list dst;
-    char what[64]; /* "component 1 (swa)" */
+    char what[80]; /* "component 1 (swa)" */
 };
 
 /* One side has indices and the other none, or both lists are empty and must not be. */
@@ -57,9 +57,11 @@ static int lists_check_lengths(const struct lists *l, struct pdx_error *why)
     const struct pdxi_route_part *p = l->part;
     char upper[PDX_STATE_TYPE_MAX + 1];
 
+    bool cut_to_nothing = l->src.n == 0 || l->dst.n == 0;
+
     if (l->src.n == l->dst.n)
         return 0;
-    if (!(p->type_flags & PDX_STATE_MAY_TRUNCATE)) {
+    if (!(p->type_flags & PDX_STATE_MAY_TRUNCATE) || cut_to_nothing) {
         pdxi_text_upper(upper, sizeof upper, p->type_name); /* as operators know it */
         return pdxi_refuse(why, PDX_EINVAL,
                            PDXI_STATE_FAILED
@@ -75,6 +77,22 @@ static int lists_check_lengths(const struct lists *l, struct pdx_error *why)
                        "%zu). Pass one destination for each source, or create the route with "
                        "PDX_ROUTE_TRUNCATE_PAGED.",
                        p->type_name, l->src.n, l->dst.n, l->component);
+}
+
+/* Judges the span of the side whose ring is known. */
+static int lists_check_one_ring(const struct lists *l, struct pdxi_send_entries *entries,
+                                struct pdx_error *why)
+{
+    bool is_local = l->part->local_ring.entries > 0;
+    const struct pdxi_ring *ring = is_local ? &l->part->local_ring : &l->part->remote_ring;
+    const struct pdx_index_list *list = is_local ? &l->src : &l->dst;
+    const char *wrong = NULL;
+
+    if (ring->entries == 0 ||
+        pdxi_ring_span_expand(ring, list->idx, list->n, entries->local + entries->n, &wrong) >= 0)
+        return 0;
+    return pdxi_refuse(why, PDX_EINVAL, PDXI_STATE_FAILED "%s, %s: %s.", l->what,
+                       is_local ? "src" : "dst", wrong);
 }
 
 /* Writes the live entries of both spans behind those of earlier components. */
@@ -94,6 +112,9 @@ static int lists_expand(const struct lists *l, struct pdxi_send_entries *entries
                            "%s: the rings of one send have more than %d entries. Send the "
                            "components in several calls; idx NULL leaves one out.",
                            l->what, PDXI_RING_MAX);
+    /* A pipeline stage without its layers knows the other side's ring only. */
+    if (local->entries == 0 || remote->entries == 0)
+        return lists_check_one_ring(l, entries, why);
     n = pdxi_ring_span_expand(local, l->src.idx, l->src.n, entries->local + entries->n, &wrong);
     if (n >= 0) {
         side = "dst";
@@ -127,10 +148,8 @@ static int lists_judge(const struct lists *l, struct pdxi_send_entries *entries,
     if ((l->part->min_indices > 0 || ring || !l->src.idx || !l->dst.idx) &&
         (rc = lists_check_presence(l, why)) < 0)
         return rc;
-    if (ring && l->part->local_ring.entries && l->part->remote_ring.entries)
-        return lists_expand(l, entries, ret, why);
     if (ring)
-        return 0; /* a stage without its layers */
+        return lists_expand(l, entries, ret, why);
     if ((rc = lists_check_lengths(l, why)) < 0)
         return rc;
     *ret = (struct pdx_items){

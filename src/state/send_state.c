@@ -7,6 +7,7 @@
 #include "state/send_lists.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define FAILED PDXI_STATE_FAILED
 
@@ -52,7 +53,7 @@ static int state_check_call(const struct pdx_route *route, const struct pdx_inde
 static int state_check_told(const struct pdxi_route_part *part, size_t i,
                             const struct pdx_layers *layers, struct pdx_error *why)
 {
-    if (!layers || !part->prepared || part->nlayers)
+    if (!layers || part->told)
         return 0;
     return pdxi_refuse(why, PDX_EINVAL,
                        FAILED "component %zu (%s): its layouts do not tell layers. Set "
@@ -83,7 +84,7 @@ static int state_plan_one(const struct pdx_route *route, size_t i, const struct 
     b->elsewhere += !part->prepared;
     if (part->type_flags & PDX_STATE_RING_SPAN)
         return 0;
-    return pdxi_route_part_check_items(part, part->type_name, &e->items, why);
+    return pdxi_route_part_check_unsent(part, part->type_name, &e->items, why);
 }
 
 static int state_plan(const struct pdx_route *route, const struct pdx_layers *layers,
@@ -120,20 +121,25 @@ static void state_log_truncated(const struct pdx_route *route, const struct send
 static int state_check_record(const struct send_batch *b, const struct pdx_submit_opts *opts,
                               struct pdx_error *why)
 {
-    if (b->sent < 2 || !opts || (!opts->notify && !(opts->flags & PDX_SUBMIT_TRACK)))
+    struct pdx_submit_opts o = PDX_SUBMIT_OPTS_INIT;
+
+    if (b->sent + b->elsewhere < 2 || !opts || opts->size < sizeof opts->size)
+        return 0;
+    memcpy(&o, opts, opts->size < sizeof o ? opts->size : sizeof o);
+    if (!o.notify && !(o.flags & PDX_SUBMIT_TRACK))
         return 0;
     return pdxi_refuse(why, PDX_EINVAL,
                        FAILED "a notification (or PDX_SUBMIT_TRACK) speaks for one transfer, but "
                               "%llu components are to be sent. Call pdx_notify when all of them "
                               "are done.",
-                       (unsigned long long)b->sent);
+                       (unsigned long long)(b->sent + b->elsewhere));
 }
 
 /* Says which index of which component the engine found outside of its tensors. */
 static int state_explain_range(const struct pdx_route *route, const struct send_batch *b, size_t n,
                                struct pdx_error *why)
 {
-    char what[64];
+    char what[80];
     int rc = 0;
 
     for (size_t i = 0; i < n && rc == 0; i++) {

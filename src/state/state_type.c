@@ -91,9 +91,10 @@ static int state_type_check(const struct pdx_state_type *t, size_t i, struct pdx
                            "opts->types[%zu] (%s): PDX_STATE_SLOTS needs max_indices.", i, t->name);
     if ((t->flags & PDX_STATE_RING_SPAN) &&
         ((t->flags & (PDX_STATE_SLOTS | PDX_STATE_MAY_TRUNCATE | PDX_STATE_KV_HEADS)) ||
-         t->max_indices || t->slicer))
+         t->max_indices || t->min_indices > 1 || t->slicer))
         return pdxi_refuse(why, PDX_EINVAL,
-                           "opts->types[%zu] (%s): a ring span has no max_indices, no slicer, and "
+                           "opts->types[%zu] (%s): a ring span has no max_indices, at most 1 "
+                           "min_indices, no slicer, and "
                            "only replication goes with it.",
                            i, t->name);
     return 0;

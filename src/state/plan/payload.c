@@ -44,8 +44,8 @@ static void payload_least(uint64_t *least, const struct pdxi_tensor *t)
         *least = items;
 }
 
-static void payload_match(struct pdxi_payload *p, const struct pdxi_ask *ask, uint32_t local,
-                          uint32_t remote)
+void pdxi_payload_match(struct pdxi_payload *p, const struct pdxi_ask *ask, uint32_t local,
+                        uint32_t remote)
 {
     payload_least(&p->local_items, &ask->local_tensors.at[local]);
     payload_least(&p->remote_items, &ask->remote_tensors.at[remote]);
@@ -84,7 +84,7 @@ static bool payload_pair_positions(struct pdxi_payload *p, const struct pdxi_ask
     for (uint32_t i = 0; i < nlocal; i++, l++, r++) {
         l = payload_next(&ask->local_tensors, which, l);
         r = payload_next(&ask->remote_tensors, which, r);
-        payload_match(p, ask, l, r);
+        pdxi_payload_match(p, ask, l, r);
     }
     return true;
 }
@@ -114,7 +114,7 @@ static uint32_t payload_pair_layers(struct pdxi_payload *p, const struct pdxi_as
             j++;
         if (j < remote->n) {
             p->used[j] = 1;
-            payload_match(p, ask, i, j);
+            pdxi_payload_match(p, ask, i, j);
         } else if (++missing <= PAYLOAD_TELL) {
             pdxi_findings_add(f,
                               "%s: Decode peer is missing a transfer entry for model layer %d "

@@ -60,6 +60,10 @@ uint32_t pdxi_payload_count(const struct pdxi_tensors *t, struct pdxi_select whi
 bool pdxi_payload_pair(struct pdxi_payload *p, const struct pdxi_ask *ask, struct pdxi_select which,
                        struct pdxi_findings *f);
 
+/* Appends a match, and notes how many items both tensors have. */
+void pdxi_payload_match(struct pdxi_payload *p, const struct pdxi_ask *ask, uint32_t local,
+                        uint32_t remote);
+
 /* Appends a slice. What was appended since p->nslices was `first` is one list. */
 void pdxi_payload_add(struct pdxi_payload *p, const struct pdx_slice *slice);
 

@@ -40,6 +40,13 @@ enum pdxi_part pdxi_ring_span_tensor(const struct pdxi_match *m, const struct pd
     if (!ring_fits(ask, "local", &ask->local_tensors, m->local, f) ||
         !ring_fits(ask, "remote", &ask->remote_tensors, m->remote, f))
         return PDXI_PART_WRONG;
+    if ((lt->flags ^ rt->flags) & PDX_TENSOR_REPLICATED) {
+        pdxi_findings_add(f,
+                          "%s tensor %u: PDX_TENSOR_REPLICATED is told on one side only. Set it on "
+                          "both or on none.",
+                          ask->what, m->local);
+        return PDXI_PART_WRONG;
+    }
     if (!ring_entry(lt) || ring_entry(lt) != ring_entry(rt)) {
         pdxi_findings_add(
             f,
@@ -83,6 +90,8 @@ int pdxi_ring_span_expand(const struct pdxi_ring *ring, const int32_t *span, siz
     else if (!ring_run(ring, span[0], span[1], span[2], ret, &count) ||
              !ring_run(ring, span[0], span[3], span[4], ret, &count))
         *ret_why = "its runs leave the ring, or are longer than it together";
+    else if (span[2] && span[4] && span[1] < span[3] + span[4] && span[3] < span[1] + span[2])
+        *ret_why = "its two runs overlap";
     else if (count == 0)
         *ret_why = "it has no live entry; pass an empty list on both sides for that";
     else
