@@ -2,15 +2,16 @@
  *
  * Plans and cursors: the input is a job, or a scatter list, with region
  * lengths and limits. Whatever is accepted has to move exactly its bytes, in
- * segments inside both regions and within the limits, and come to an end.
+ * segments inside both regions and within the limits, and come to an end; an
+ * item that a list names twice is found.
  *
- * Format: bytes are taken one after the other, zeroes behind the end. A number
- * is a byte that says how many bytes follow (0, 1, 2 or 8, by its low two
- * bits), and these, little-endian.
+ * Format: values one after the other, as input.h takes them.
  */
 #include "base/check.h"
 #include "engine/proto/cursor.h"
+#include "engine/proto/overlap.h"
 #include "fuzz.h"
+#include "input.h"
 
 #define MAX_PAIRS  4
 #define MAX_SLICES 8
@@ -18,41 +19,17 @@
 #define MAX_SEGS   32
 #define MAX_STEPS  4096 /* of one walk; a huge job under small limits stops here */
 
-struct input {
-    const uint8_t *data;
-    size_t left;
-};
-
-static uint8_t input_byte(struct input *in)
-{
-    if (in->left == 0)
-        return 0;
-    in->left--;
-    return *in->data++;
-}
-
-static uint64_t input_number(struct input *in)
-{
-    static const unsigned lens[] = {0, 1, 2, 8};
-    unsigned len = lens[input_byte(in) & 3];
-    uint64_t v = 0;
-
-    for (unsigned i = 0; i < len; i++)
-        v |= (uint64_t)input_byte(in) << 8 * i;
-    return v;
-}
-
 /* The memory on both sides of each pair. */
 struct lens {
     uint64_t local[MAX_PAIRS];
     uint64_t remote[MAX_PAIRS];
 };
 
-static void input_limits(struct input *in, struct pdxi_cursor_limits *limits)
+static void input_limits(struct fuzz_input *in, struct pdxi_cursor_limits *limits)
 {
-    limits->max_segs = 1 + input_byte(in) % MAX_SEGS;
-    limits->max_bytes = input_number(in);
-    limits->max_seg = input_number(in);
+    limits->max_segs = 1 + fuzz_input_byte(in) % MAX_SEGS;
+    limits->max_bytes = fuzz_input_number(in);
+    limits->max_seg = fuzz_input_number(in);
     limits->max_bytes += limits->max_bytes == 0;
     limits->max_seg += limits->max_seg == 0;
 }
@@ -99,7 +76,7 @@ static void check_refusal(int64_t code, const struct pdx_error *why)
     FUZZ_CHECK(why->code == code && why->text[0] != '\0');
 }
 
-static void fuzz_list(struct input *in)
+static void fuzz_list(struct fuzz_input *in)
 {
     struct pdx_seg segs[MAX_ITEMS];
     struct pdxi_plan plan = {.segs = segs, .npairs = 1};
@@ -109,13 +86,13 @@ static void fuzz_list(struct input *in)
     int rc;
 
     input_limits(in, &limits);
-    lens.local[0] = input_number(in);
-    lens.remote[0] = input_number(in);
-    plan.nsegs = input_byte(in) % (MAX_ITEMS + 1);
+    lens.local[0] = fuzz_input_number(in);
+    lens.remote[0] = fuzz_input_number(in);
+    plan.nsegs = fuzz_input_byte(in) % (MAX_ITEMS + 1);
     for (uint32_t i = 0; i < plan.nsegs; i++) {
-        segs[i].local_off = input_number(in);
-        segs[i].remote_off = input_number(in);
-        segs[i].len = input_number(in);
+        segs[i].local_off = fuzz_input_number(in);
+        segs[i].remote_off = fuzz_input_number(in);
+        segs[i].len = fuzz_input_number(in);
     }
     rc = pdxi_plan_segs(segs, plan.nsegs, lens.local[0], lens.remote[0], &plan.bytes, &why);
     if (rc == 0)
@@ -133,44 +110,88 @@ struct job {
     struct pdx_job job;
 };
 
-static void input_job(struct input *in, struct job *j)
+static void input_pair(struct fuzz_input *in, struct job *j, size_t i)
 {
-    memset(j, 0, sizeof *j);
-    j->job = (struct pdx_job){.pairs = j->pairs,
-                              .npairs = input_byte(in) % (MAX_PAIRS + 1),
-                              .items = {j->local, j->remote, input_byte(in) % (MAX_ITEMS + 1)},
-                              .slices = j->slices,
-                              .nslices = input_byte(in) % (MAX_SLICES + 1)};
-    for (size_t i = 0; i < j->job.npairs; i++) {
-        struct pdx_pair *p = &j->pairs[i];
+    struct pdx_pair *p = &j->pairs[i];
 
-        j->lens.local[i] = input_number(in);
-        j->lens.remote[i] = input_number(in);
-        p->local_base = input_number(in);
-        p->remote_base = input_number(in);
-        p->local_item_len = input_number(in);
-        p->remote_item_len = input_number(in);
-        p->local_len = input_number(in);
-        p->remote_len = input_number(in);
-        p->first_slice = (uint32_t)input_number(in);
-        p->nslices = (uint32_t)input_number(in);
-    }
-    for (size_t i = 0; i < j->job.nslices; i++)
-        j->slices[i] = (struct pdx_slice){input_number(in), input_number(in), input_number(in),
-                                          input_number(in), input_number(in), input_number(in)};
-    for (size_t i = 0; i < j->job.items.n; i++) {
-        j->local[i] = (int32_t)input_number(in);
-        j->remote[i] = (int32_t)input_number(in);
-    }
+    j->lens.local[i] = fuzz_input_number(in);
+    j->lens.remote[i] = fuzz_input_number(in);
+    p->local_base = fuzz_input_number(in);
+    p->remote_base = fuzz_input_number(in);
+    p->local_item_len = fuzz_input_number(in);
+    p->remote_item_len = fuzz_input_number(in);
+    p->local_len = fuzz_input_number(in);
+    p->remote_len = fuzz_input_number(in);
+    p->first_slice = (uint32_t)fuzz_input_number(in);
+    p->nslices = (uint32_t)fuzz_input_number(in);
 }
 
-static void fuzz_job(struct input *in)
+static void input_slice(struct fuzz_input *in, struct pdx_slice *s)
+{
+    s->local_off = fuzz_input_number(in);
+    s->remote_off = fuzz_input_number(in);
+    s->len = fuzz_input_number(in);
+    s->rows = fuzz_input_number(in);
+    s->local_pitch = fuzz_input_number(in);
+    s->remote_pitch = fuzz_input_number(in);
+}
+
+static void input_job(struct fuzz_input *in, struct job *j)
+{
+    struct pdx_job *job = &j->job;
+
+    memset(j, 0, sizeof *j);
+    job->pairs = j->pairs;
+    job->npairs = fuzz_input_byte(in) % (MAX_PAIRS + 1);
+    job->items.local = j->local;
+    job->items.remote = j->remote;
+    job->items.n = fuzz_input_byte(in) % (MAX_ITEMS + 1);
+    job->slices = j->slices;
+    job->nslices = fuzz_input_byte(in) % (MAX_SLICES + 1);
+    for (size_t i = 0; i < job->npairs; i++)
+        input_pair(in, j, i);
+    for (size_t i = 0; i < job->nslices; i++)
+        input_slice(in, &j->slices[i]);
+    for (size_t i = 0; i < job->items.n; i++) {
+        j->local[i] = (int32_t)fuzz_input_number(in);
+        j->remote[i] = (int32_t)fuzz_input_number(in);
+    }
+    job->items.first_pair = (uint32_t)fuzz_input_number(in);
+    job->items.npairs = (uint32_t)fuzz_input_number(in);
+}
+
+/* An item that comes twice is found, and where, and none else is. */
+static void check_twice(const struct pdx_items *items, const struct pdxi_plan_run *runs,
+                        uint32_t nruns, bool local)
+{
+    const int32_t *list = local ? items->local : items->remote;
+    uint64_t scratch[MAX_ITEMS * 2 + 4096];
+    struct pdxi_overlap_twice twice;
+    struct pdxi_overlap o;
+    bool found = false;
+
+    pdxi_overlap_init(&o, runs, nruns, local);
+    FUZZ_CHECK(o.scratch_len <= sizeof scratch);
+    if (o.scratch_len && pdxi_overlap_find(&o, scratch, &twice)) {
+        FUZZ_CHECK(twice.first < twice.second && twice.second < items->n);
+        FUZZ_CHECK(list[twice.first] == list[twice.second]);
+        FUZZ_CHECK((uint32_t)list[twice.first] == twice.item);
+        return;
+    }
+    for (size_t i = 0; i < items->n; i++)
+        for (size_t k = 0; k < i; k++)
+            found = found || list[i] == list[k];
+    FUZZ_CHECK(!found);
+}
+
+static void fuzz_job(struct fuzz_input *in)
 {
     struct job j;
     struct pdxi_plan_pair pairs[MAX_PAIRS];
     struct pdx_slice slices[MAX_SLICES];
     struct pdxi_plan_run runs[MAX_ITEMS];
     struct pdxi_plan_limits items;
+    struct pdxi_plan_range range;
     struct pdxi_cursor_limits limits;
     struct pdxi_plan plan = {.pairs = pairs, .runs = runs, .slices = slices};
     struct pdx_error why;
@@ -182,24 +203,34 @@ static void fuzz_job(struct input *in)
     rc = pdxi_plan_shape(&j.job, j.lens.local, j.lens.remote, pairs, slices, &items, &item_bytes,
                          &why);
     if (rc == 0)
+        rc = pdxi_plan_range(&j.job.items, (uint32_t)j.job.npairs, &range, &why);
+    if (rc == 0)
         rc = pdxi_plan_runs(&j.job.items, &items, runs, &why);
     if (rc < 0) {
         check_refusal(rc, &why);
         return;
     }
     FUZZ_CHECK((uint64_t)rc <= j.job.items.n && (rc > 0) == (j.job.items.n > 0));
+    check_twice(&j.job.items, runs, (uint32_t)rc, true);
+    check_twice(&j.job.items, runs, (uint32_t)rc, false);
     plan.npairs = (uint32_t)j.job.npairs;
     plan.nruns = (uint32_t)rc;
     plan.nslices = (uint32_t)j.job.nslices;
-    if (pdxi_mul_u64(item_bytes, j.job.items.n, &plan.bytes))
-        check_walk(&plan, &j.lens, &limits);
+    rc = pdxi_plan_narrow(&plan, &range, item_bytes, j.job.items.n, &why);
+    if (rc < 0) {
+        check_refusal(rc, &why);
+        return;
+    }
+    memmove(j.lens.local, j.lens.local + range.first, range.npairs * sizeof *j.lens.local);
+    memmove(j.lens.remote, j.lens.remote + range.first, range.npairs * sizeof *j.lens.remote);
+    check_walk(&plan, &j.lens, &limits);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct input in = {data, size};
+    struct fuzz_input in = {data, size};
 
-    if (input_byte(&in) & 1)
+    if (fuzz_input_byte(&in) & 1)
         fuzz_list(&in);
     else
         fuzz_job(&in);

@@ -471,6 +471,17 @@ static void test_layers_that_were_forgotten_are_found(void **state)
     pair_has(&p, "kv tensors 0 and 1 are both of layer 0");
     pair_fini(&p);
 
+    /* Also where others lie between them. */
+    pair_init(&p);
+    for (int i = 0; i < 3; i++)
+        p.local.kv[i].part = PDX_KV_PART_K;
+    p.local.kv[3].part = PDX_KV_PART_V;
+    for (int i = 0; i < 4; i++)
+        p.local.kv[i].layer = (int[]){3, 1, 3, 3}[i];
+    assert_int_equal(pdx_layout_create(&p.local.desc, &layout, &p.why), PDX_EINVAL);
+    pair_has(&p, "kv tensors 0 and 2 are both of layer 3");
+    pair_fini(&p);
+
     pair_init(&p);
     p.local.desc.pp_size = 2;
     p.local.desc.kv_kind = p.remote.desc.kv_kind = PDX_KV_MLA;

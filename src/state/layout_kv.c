@@ -175,21 +175,26 @@ static void kv_check_layers(const struct pdx_layout *l, const struct kv_list *k,
 static void kv_check_repeats(const struct pdx_layout *l, const struct kv_list *k,
                              struct pdxi_findings *f)
 {
+    int32_t largest[PDX_KV_PART_LATENT + 1] = {-1, -1, -1, -1}; /* so far, of each part */
+
     if (k->n == 0 || l->rank.kv_kind == PDX_KV_MIXED || k->at[0].layer == PDX_LAYER_NONE)
         return;
-    for (uint32_t i = 1; i < k->n; i++) {
-        if (k->at[i].part == PDX_KV_PART_LATENT ||
-            (k->at[i].part == k->at[i - 1].part && k->at[i].number > k->at[i - 1].number))
+    for (uint32_t i = 0; i < k->n; i++) {
+        const struct pdxi_tensor *t = &k->at[i];
+
+        if (t->part == PDX_KV_PART_LATENT)
             continue;
-        for (uint32_t j = 0; j < i; j++)
-            if (k->at[j].part == k->at[i].part && k->at[j].number == k->at[i].number) {
+        for (uint32_t j = 0; t->number <= largest[t->part] && j < i; j++)
+            if (k->at[j].part == t->part && k->at[j].number == t->number) {
                 pdxi_findings_add(f,
                                   "%s tensors %u and %u are both of layer %d. Set the global layer "
                                   "of each, or PDX_LAYER_NONE for all; use PDX_KV_MIXED where a "
                                   "layer has several tensors of one part.",
-                                  k->name, k->first + j, k->first + i, k->at[i].number);
+                                  k->name, k->first + j, k->first + i, t->number);
                 return;
             }
+        if (t->number > largest[t->part])
+            largest[t->part] = t->number;
     }
 }
 

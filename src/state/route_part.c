@@ -194,7 +194,10 @@ static uint64_t route_items(const struct pdxi_tensors *t, uint64_t paired,
     for (uint32_t i = 0; !paired && i < t->n; i++)
         if (pdxi_tensor_items(&t->at[i]) > items)
             items = pdxi_tensor_items(&t->at[i]);
-    *ret_ring = (struct pdxi_ring){.entries = t->n ? (uint32_t)t->at[0].outer : 0, .rows = items};
+    *ret_ring = (struct pdxi_ring){.rows = items};
+    /* Where the other side has no tensors, nobody has looked at this one's rows. */
+    if (t->n)
+        ret_ring->entries = t->at[0].outer < UINT32_MAX ? (uint32_t)t->at[0].outer : UINT32_MAX;
     return items;
 }
 
