@@ -470,6 +470,8 @@ def route_seeds_own():
     yield "own_slicer_overflow", route(
         *sends, types=[own("own_a", slicer=(1, (1, 1, 1, 2**63, 2, 2)))],
         components=[component("own_a", shapes)])
+    yield "own_slicer_twice", route(*sends, types=[own("own_a", slicer=(2, 0, 0))],
+                                    components=[component("own_a", shapes)])
     yield "own_slicer_rows_overlap", route(
         *sends, types=[own("own_a", slicer=(1, (0, 0, 4, 2, 3, 4)))],
         components=[component("own_a", shapes)])
